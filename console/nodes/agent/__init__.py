@@ -1,0 +1,27 @@
+"""The node's own program: sampler, guard, and the hands that stop and restore the service.
+
+`program/` is what runs on the node (standard library only, any python3 from 3.8); `bundle` packs it, `client` ships
+it over SSH and reads its answers.
+"""
+
+from console.nodes.agent.client import (
+    end_guard,
+    end_jobs,
+    guard_account,
+    guard_status,
+    read_samples,
+    renew_lease,
+    start_guard,
+)
+from console.nodes.agent.runner import Runner
+
+__all__ = [
+    "Runner",
+    "end_guard",
+    "end_jobs",
+    "guard_account",
+    "guard_status",
+    "read_samples",
+    "renew_lease",
+    "start_guard",
+]
