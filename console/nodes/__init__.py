@@ -1,1 +1,1 @@
-"""Everything that touches a node."""
+"""Everything that touches a node. Bytes come in here and leave as safe text, samples and verified streams."""
