@@ -1,0 +1,219 @@
+"""A lab: two machines, what serves on them, what is trained, what must hold, and until when.
+
+Paths and flag values may hold placeholders, filled in for each node when a run is planned:
+`{home}` the node's home folder, `{shared}` the shared cache, `{run}` the run folder, `{python}` the training
+interpreter, `{embedded}` the folder of the embedded nodes (embedded labs only).
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from console.core.plan.matrix import Flag, Matrix, Settings
+from console.core.plan.part import Part
+from console.core.plan.service import ServiceSpec
+from console.core.plan.yaml_text import parse_yaml
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+
+class Ssh(Part):
+    """How to reach a node: an alias of ~/.ssh/config, or host, port, user and jump host written out."""
+
+    alias: str | None = None
+    host: str | None = None
+    port: int | None = Field(default=None, ge=1, le=65535)
+    user: str | None = None
+    jump: str | None = None
+    identity_file: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.alias is None) == (self.host is None):
+            raise ValueError("give either alias (of ~/.ssh/config) or host")
+        return self
+
+
+class NodeSpec(Part):
+    """One machine of the lab."""
+
+    name: Name
+    ssh: Ssh | None = None
+    """Absent in an embedded lab."""
+    address: str
+    """Name or address at which the other nodes reach this one (rendezvous)."""
+    python: str
+    """The training interpreter: a path on the node, or `@console` for the console's own (embedded labs)."""
+    interface: str | None = None
+    """Network interface for NCCL, gloo and rendezvous, e.g. enp1s0f1np1."""
+    rdma_devices: list[str] = []
+    """HCAs that NCCL shall use, e.g. [rocep1s0f1, roceP2p1s0f1]."""
+    gpu: int | None = Field(default=None, ge=0)
+    """CUDA_VISIBLE_DEVICES; none leaves it unset."""
+    env: dict[str, str] = {}
+
+
+class VenvEnvironment(Part):
+    """A virtual environment of its own; `python` of each node belongs to it."""
+
+    kind: Literal["venv"] = "venv"
+    path: str | None = None
+    """Folder of the venv; none means: verify the interpreter as it is."""
+    create: bool = False
+    requirements: list[str] = []
+
+
+class ContainerEnvironment(Part):
+    """A container image, named by digest."""
+
+    kind: Literal["container"] = "container"
+    image: str = Field(pattern=r"^\S+@sha256:[0-9a-f]{64}$")
+    extra_args: list[str] = []
+
+
+class Network(Part):
+    master_port: int | Literal["auto"] = 29500
+    """Rendezvous port on the first node; `auto` takes a free one for each run."""
+    check_port_seconds: float = Field(default=10.0, gt=0)
+    max_clock_skew_seconds: float = Field(default=0.5, gt=0)
+
+
+class TinyModel(Part):
+    """A model built on the node from a seed, so that nothing is downloaded."""
+
+    layers: int = Field(ge=1, le=64)
+    hidden: int = Field(ge=16)
+    heads: int = Field(ge=1)
+    kv_heads: int = Field(ge=1)
+    ffn: int = Field(ge=16)
+    vocab: int = Field(ge=300)
+    rows: int = Field(ge=16, le=100_000)
+    """Rows of the data set built beside it."""
+    seed: int = 42
+
+
+class ModelSpec(Part):
+    path: str
+    """Hugging Face / ModelScope id, or a path on the nodes."""
+    name: str | None = None
+    """Name in the ledger's catalogue, e.g. Qwen2.5-7B; none: the architecture of `build`."""
+    model_type: str | None = None
+    template: str | None = None
+    build: TinyModel | None = None
+
+
+class Dataset(Part):
+    sources: list[str] = Field(min_length=1)
+    """Ids with an optional #count, or paths."""
+    split_ratio: float = Field(default=0.0, ge=0, lt=1)
+
+
+class Smoke(Part):
+    """What items 5 and 6 of the checklist train; settings left out are those of the lab."""
+
+    model: ModelSpec | None = None
+    dataset: Dataset | None = None
+    settings: dict[str, Flag | None] = {}
+    timeout_seconds: float = Field(default=840, gt=0)
+
+
+class Peak(Part):
+    """A denominator for MFU: dense, never the figure with sparsity."""
+
+    dtype: Literal["bfloat16", "float16", "float32", "fp8"]
+    tflops: float = Field(gt=0)
+    source: str
+    origin: Literal["published", "derived", "measured"]
+
+
+class Window(Part):
+    """The maintenance window. Either both ends, or a length counted from the start of the lab."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+    hours: float | None = Field(default=None, gt=0, le=72)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.hours is not None and self.end is not None:
+            raise ValueError("give either hours or end, not both")
+        if self.start and self.end and self.end <= self.start:
+            raise ValueError("end is not after start")
+        for stamp in (self.start, self.end):
+            if stamp is not None and stamp.tzinfo is None:
+                raise ValueError("give the time zone too, e.g. 2026-11-29T22:00:00+08:00")
+        return self
+
+
+class Policies(Part):
+    """What is done without a person: answers to decisions in headless mode, and what blocks."""
+
+    accept_new_host_keys: bool = False
+    item_failed: Literal["retry", "go on", "degrade", "stop"] = "stop"
+    walk_failed: Literal["go on", "degrade", "stop"] = "degrade"
+    run_failed: Literal["retry", "go on", "stop"] = "go on"
+    prerequisite_blocks: list[str] = []
+    """Names of prerequisite checks that refuse the start instead of warning."""
+    floor_bytes: int = Field(default=0, ge=0)
+    """Memory that must stay available on each node while training; below it the guard ends the lab's jobs."""
+    lease_seconds: float = Field(default=900, ge=30)
+    """How long the nodes wait for a sign of the console before they restore the service by themselves."""
+
+
+class Profile(Part):
+    """One lab, complete: see `profiles/` for two of them."""
+
+    name: Name
+    title: str
+    embedded: bool = False
+    """Nodes are started on this computer, in this process; for trying the console and for its tests."""
+    degraded: str | None = None
+    """Why this lab can't run the full experiment (written into the report's head); none: it can."""
+    nodes: list[NodeSpec] = Field(min_length=1, max_length=16)
+    environment: Annotated[VenvEnvironment | ContainerEnvironment, Field(discriminator="kind")]
+    network: Network = Network()
+    shared: str
+    """The folder that all nodes share; MODELSCOPE_CACHE points into it."""
+    service: ServiceSpec
+    model: ModelSpec
+    dataset: Dataset
+    settings: Settings
+    matrix: Matrix
+    smoke_ordinary: Smoke = Smoke()
+    smoke_megatron: Smoke = Smoke()
+    checklist: str = "smoke"
+    warmup_steps: int | None = Field(default=None, ge=0)
+    """Steps left out of the steady figure; none: 5, or 2 when fewer than 10 are logged."""
+    baselines: dict[str, float] = {}
+    """Values the checklist compares with, e.g. copy_gbps: 180."""
+    peaks: list[Peak] = []
+    window: Window = Window()
+    policies: Policies = Policies()
+    env: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        names = [node.name for node in self.nodes]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two nodes of one name: {', '.join(twice)}; every node needs its own")
+        for node in self.nodes:
+            if not self.embedded and node.ssh is None:
+                raise ValueError(f"node {node.name} has no ssh block, and the lab is not embedded")
+        if len(self.nodes) < max(config.nodes for config in self.matrix.configurations):
+            raise ValueError("the matrix asks for more nodes than the lab has")
+        return self
+
+    def node(self, name: str) -> NodeSpec:
+        """The node of that name. Raises `KeyError`."""
+        return next((node for node in self.nodes if node.name == name), None) or _missing(name)
+
+
+def _missing(name: str) -> NodeSpec:
+    raise KeyError(name)
+
+
+def parse_profile(text: str, *, file: str) -> Profile:
+    """A profile from its YAML text. Raises `InputError`."""
+    return parse_yaml(Profile, text, file=file)

@@ -1,0 +1,59 @@
+"""Figures that can be traced: a number, or a blank with its reason, and where each came from."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+
+
+class Source(Frozen):
+    """Where a number was read: a file of the experiment's folder, and the bytes or line in it.
+
+    `sha256` is that of the whole file when it was complete; `words` says how the number came about when it
+    was computed or taken from a profile instead of read.
+    """
+
+    words: str
+    file: str | None = None
+    node: str | None = None
+    start_byte: int | None = None
+    end_byte: int | None = None
+    line: int | None = None
+    sha256: str | None = None
+
+
+class Row(Frozen):
+    """One line of the record sheet. None is a blank; `blanks` says why."""
+
+    id: str
+    title: str
+    run: str
+    parallel: str
+    steady_step_seconds: float | None = None
+    tokens_per_second: float | None = None
+    tokens_per_step: float | None = None
+    peak_memory_bytes: dict[str, int | None] = {}
+    mfu_6n: float | None = None
+    mfu_lora: float | None = None
+    peak_tflops: float | None = None
+    """Sum over the devices of this run, dense, of the dtype that `peak_source` names."""
+    peak_source: str = ""
+    final_loss: float | None = None
+    steps: int = 0
+    notes: tuple[str, ...] = ()
+    sources: dict[str, tuple[Source, ...]] = {}
+    blanks: dict[str, str] = {}
+
+    @property
+    def full(self) -> bool:
+        """No blank cell in the sheet's columns."""
+        cells = [
+            self.steady_step_seconds,
+            self.tokens_per_second,
+            self.tokens_per_step,
+            self.mfu_6n,
+            self.mfu_lora,
+        ]
+        memory = self.peak_memory_bytes
+        return all(cell is not None for cell in cells) and bool(memory) and None not in memory.values()

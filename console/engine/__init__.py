@@ -1,0 +1,1 @@
+"""The conductor: window, smoke walk, matrix walk, watching, fallback."""
