@@ -62,7 +62,7 @@ class PipelineLayout(BaseModel):
 def parse_layout(text: str, *, pp: int, layers: int, mtp: int = 0) -> PipelineLayout:
     """Parse a layout string such as `Et*22|t*21L` and validate it against layer and MTP counts.
 
-    Commas are cosmetic; `(...)*n` expands first and does not nest; then `x*n` for one character, also for `|`.
+    Commas are cosmetic; `(...)*n` expands first and does not nest; then `x*n` for any one character.
     """
     if pp < 1 or layers < 1 or mtp < 0:
         raise InputError(

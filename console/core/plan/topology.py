@@ -137,7 +137,7 @@ def micro_batches(global_batch: int, micro_batch: int, dp: int) -> int:
 
 
 def require_sequence(sequence: int, sizes: ParallelSizes) -> None:
-    """Raise InputError unless the sequence divides by 2*cp (under CP) times tp (under sequence parallelism)."""
+    """Raise InputError unless the sequence divides by 2*cp (under CP) times tp (under SP)."""
     cut = (2 * sizes.cp if sizes.cp > 1 else 1) * (sizes.tp if sizes.sequence_parallel else 1)
     if sequence < 1 or sequence % cut:
         parts = [f"2 x cp {sizes.cp}"] * (sizes.cp > 1) + [f"tp {sizes.tp}"] * sizes.sequence_parallel
@@ -149,7 +149,7 @@ def require_sequence(sequence: int, sizes: ParallelSizes) -> None:
 
 
 def require_fit(sizes: ParallelSizes, shape: ModelShape) -> tuple[int, ...]:
-    """Layers per pipeline rank of this model; raises InputError when heads, experts or layers do not divide."""
+    """Layers per pipeline rank; raises InputError when heads, experts or layers do not divide."""
     if shape.heads % sizes.tp:
         raise InputError(
             f"tp {sizes.tp}",
