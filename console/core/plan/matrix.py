@@ -158,8 +158,8 @@ def guard(matrix: Matrix, fixed: Settings) -> None:
         for field, value in facts.items():
             if value != base_facts[field] and field not in ALLOWED[config.varies]:
                 raise InputError(
-                    f"{config.id} differs from {base.id} in {field} ({value!r} against {base_facts[field]!r}), "
-                    f"but declares only: {config.varies}",
+                    f"{config.id} differs from {base.id} in {field} "
+                    f"({value!r} against {base_facts[field]!r}), but declares only: {config.varies}",
                     why="with two variables changed at once no difference can be explained",
                     next_step=f"make {field} equal, or declare another variable in a row of its own",
                 )

@@ -1,4 +1,4 @@
-"""YAML text into pydantic models, with errors that name the file, the line, the field and what was expected."""
+"""YAML text into pydantic models; errors name the file, the line, the field and what was expected."""
 
 from typing import TypeVar
 

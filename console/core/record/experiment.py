@@ -9,6 +9,7 @@ from console.core.plan.checklist import Checklist, ItemState, Verdict, parse_che
 from console.core.plan.profile import Profile, parse_profile
 from console.core.record import events as ev
 from console.core.record.figures import Row
+from console.core.record.timeline import Line, line_of
 from console.core.record.views import (
     ActiveFinding,
     DecisionView,
@@ -18,7 +19,6 @@ from console.core.record.views import (
     RunView,
     ServiceView,
 )
-from console.core.record.timeline import Line, line_of
 
 TIMELINE_LINES = 200
 
@@ -50,7 +50,7 @@ class Experiment:
     runs: Mapping[str, RunView] = field(default_factory=dict)
     rows: Mapping[str, Row] = field(default_factory=dict)
     findings: tuple[ActiveFinding, ...] = ()
-    service: ServiceView = ServiceView()
+    service: ServiceView = field(default_factory=ServiceView)
     prerequisites: Mapping[str, ev.PrerequisiteChecked] = field(default_factory=dict)
     timeline: tuple[Line, ...] = ()
     outcome: str | None = None
@@ -135,21 +135,21 @@ def _with(mapping: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     return {**mapping, key: value}
 
 
-def _node(state: Experiment, event: ev.Event, **changes: Any) -> Changes:
+def _node(state: Experiment, event: ev.Event, /, **changes: Any) -> Changes:
     assert event.node is not None
     return {"nodes": _with(state.nodes, event.node, replace(state.nodes[event.node], **changes))}
 
 
-def _item(state: Experiment, item: str, **changes: Any) -> Changes:
+def _item(state: Experiment, item: str, /, **changes: Any) -> Changes:
     return {"items": _with(state.items, item, replace(state.items[item], **changes))}
 
 
-def _run(state: Experiment, event: ev.Event, **changes: Any) -> Changes:
+def _run(state: Experiment, event: ev.Event, /, **changes: Any) -> Changes:
     assert event.run is not None
     return {"runs": _with(state.runs, event.run, replace(state.runs[event.run], **changes))}
 
 
-def _job(state: Experiment, event: ev.Event, **changes: Any) -> Changes:
+def _job(state: Experiment, event: ev.Event, /, **changes: Any) -> Changes:
     assert event.run is not None
     assert event.node is not None
     jobs = state.runs[event.run].jobs
