@@ -95,7 +95,7 @@ class Experiment:
     @property
     def current_run(self) -> RunView | None:
         """The run that is under way, or None."""
-        return next((run for run in reversed(self.runs.values()) if run.outcome is None), None)
+        return next((run for run in reversed(tuple(self.runs.values())) if run.outcome is None), None)
 
     @property
     def open_decision(self) -> DecisionView | None:

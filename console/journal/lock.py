@@ -1,0 +1,55 @@
+"""One console per experiment: a lock held by the operating system, labelled with who holds it."""
+
+import fcntl
+import json
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from console.core.errors import JournalError
+
+
+class ExperimentLock:
+    """Held from `__enter__` to `__exit__`, or to the end of the process, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "console.lock"
+        self._fd: int | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock. Raises `JournalError` naming the holder's pid and host."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 4096, 0)
+            os.close(fd)
+            raise JournalError(
+                f"another console works on this experiment: {_describe(holder)}",
+                next_step="use that one, end it, or look on with: lab watch " + str(self._path.parent),
+            ) from None
+        label = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, label, 0)
+        self._fd = fd
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def _describe(holder: bytes) -> str:
+    try:
+        label = json.loads(holder)
+        return f"pid {int(label['pid'])} on {label['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "holder unknown"
