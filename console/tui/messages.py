@@ -1,0 +1,48 @@
+"""What has happened, told to the widget that draws it. Names are in the past tense; one handler owns each."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from console.core.errors import LabError
+
+
+class ExperimentChanged(Message):
+    """At least one event arrived since the last one of these was handled."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, ExperimentChanged)
+
+
+@dataclass
+class WishGranted(Message):
+    """The session has taken a wish (an answer, a stop, a restore) into the journal."""
+
+    wish: str
+
+
+@dataclass
+class WishRefused(Message):
+    """The session would not take a wish."""
+
+    wish: str
+    error: LabError
+
+
+@dataclass
+class LogAdvanced(Message):
+    """The log view has drawn further lines of its mirror."""
+
+    lines: int
+    following: bool
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, LogAdvanced)
+
+
+@dataclass
+class CellChosen(Message):
+    """A number of the record sheet was selected."""
+
+    row: str
+    column: str
