@@ -127,7 +127,12 @@ class Latent(Shape):
     def saved(self, hidden: int) -> int:
         """Latents before and after their norms, expanded Q and K, V and output, log-sum-exp."""
         latents = 4 * (self.q_rank or 0) + 4 * self.kv_rank + 2 * self.rope_dim
-        return latents + 4 * self._qk + 4 * self.heads * self.value_dim + 4 * self.heads
+        return latents + self.expanded + 2 * self.heads * self.value_dim + 4 * self.heads
+
+    @property
+    def expanded(self) -> int:
+        """Bytes per token of expanded Q, K and V, which recomputing the up projections spares."""
+        return 4 * self._qk + 2 * self.heads * self.value_dim
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         query = (
