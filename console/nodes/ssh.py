@@ -1,32 +1,46 @@
 """One SSH connection per node: opened, watched, opened again; scripts run over it with framed answers."""
 
+import asyncio
+import contextlib
+import json
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from console.nodes.shell import Answer, Stream
+import asyncssh
 
+from console.core.errors import (
+    AnswerUnreadable,
+    AuthRefused,
+    HostKeyChanged,
+    HostKeyRevoked,
+    HostKeyUnknown,
+    InputError,
+    LabError,
+    NodeError,
+    ScriptFailed,
+    ScriptTimedOut,
+    Unreachable,
+)
+from console.nodes import remote
+from console.nodes.channel import Stream, StreamSession, WholeSession
+from console.nodes.dial import SshTarget, dial
+from console.nodes.shell import Answer, frame
+from console.nodes.text import clean, redact
 
-@dataclass(frozen=True)
-class SshTarget:
-    """Where a node is and how it is reached. Values left None come from the ssh_config files."""
+__all__ = ["Answer", "LinkState", "Node", "SshTarget", "Stream"]
 
-    name: str
-    host: str
-    """Host name, address, or alias of the ssh_config."""
-    port: int | None = None
-    user: str | None = None
-    jump: str | None = None
-    """`[user@]host[:port]`, several separated by commas, as ProxyJump takes them."""
-    identity_file: Path | None = None
-    config_files: tuple[Path, ...] = field(default_factory=lambda: (Path("~/.ssh/config"),))
-    known_hosts: tuple[Path, ...] = ()
-    """Empty: UserKnownHostsFile of the ssh_config, else ~/.ssh/known_hosts; new keys go to the first."""
-    use_agent: bool = True
-    interpreter: str = "python3"
-    """Python on the node for the console's own helpers (not for training)."""
+CHANNELS = 8
+"""sshd allows 10 sessions on a connection; two stay free for ending scripts."""
+STREAMS = 6
+"""Streams last for hours: some channels stay for scripts."""
+_CHANNEL_WAIT_SECONDS = 60.0
+_RTT_SECONDS = 5.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 15.0
+_REFUSED_PAUSE_SECONDS = 60.0
+_NEEDS_A_PERSON = (HostKeyUnknown, HostKeyChanged, HostKeyRevoked, InputError)
 
 
 @dataclass(frozen=True)
@@ -45,14 +59,30 @@ class Node:
     def __init__(self, target: SshTarget) -> None:
         self.target = target
         self.name = target.name
+        self._link = LinkState("down", time.monotonic(), why="not connected yet")
+        self._listeners: list[Callable[[LinkState], None]] = []
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._needs_a_person: LabError | None = None
+        self._up = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._channels = asyncio.Semaphore(CHANNELS)
+        self._streams = asyncio.Semaphore(STREAMS)
+        self._endings: set[asyncio.Task[None]] = set()
 
     @property
     def link(self) -> LinkState:
-        raise NotImplementedError
+        return self._link
 
     def add_link_listener(self, listener: Callable[[LinkState], None]) -> Callable[[], None]:
         """Call `listener` at every change of state (not of round-trip time); returns how to stop that."""
-        raise NotImplementedError
+        self._listeners.append(listener)
+
+        def remove() -> None:
+            with contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return remove
 
     async def connect(self, *, keep_trying: bool = False) -> None:
         """Connect and start the supervisor.
@@ -60,34 +90,353 @@ class Node:
         A first attempt that fails is raised, unless `keep_trying`: then the supervisor goes on trying.
         Raises Unreachable, AuthRefused, HostKeyUnknown, HostKeyChanged, HostKeyRevoked, InputError.
         """
-        raise NotImplementedError
+        if self._supervisor is not None and not self._supervisor.done():
+            self._hurry.set()
+            return
+        self._needs_a_person = None
+        first: asyncssh.SSHClientConnection | None = None
+        if not keep_trying:
+            first = await self._dial()
+            self._take(first)
+        self._supervisor = asyncio.create_task(self._supervise(first), name=f"link of {self.name}")
 
     async def wait_up(self, timeout: float) -> None:
         """Return when the link is up; raises Unreachable after `timeout` seconds."""
-        raise NotImplementedError
+        self._hurry.set()
+        try:
+            await asyncio.wait_for(self._up.wait(), timeout)
+        except TimeoutError:
+            self._require()
 
     async def close(self) -> None:
         """Close the connection; jobs go on."""
-        raise NotImplementedError
+        for ending in list(self._endings):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(ending), 8)
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.wait({self._supervisor})
+            self._supervisor = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(connection.wait_closed(), 2)
+            connection.abort()
+        self._change("down", "closed")
 
     async def run(
         self, script: str, *, args: Sequence[str] = (), timeout: float, stdin: bytes = b"", check: bool = True
     ) -> Answer:
-        """Run a bash script and return its whole answer.
+        """Run a bash script in the home folder and return its whole answer.
 
         Raises Unreachable, ScriptTimedOut (its processes are ended), ScriptFailed (only with `check`),
         AnswerUnreadable.
         """
-        raise NotImplementedError
+        self._require()
+        async with self._channel():
+            answer = await self._run(script, args, timeout, stdin)
+        if check and answer.exit_status != 0:
+            raise self._failed(answer)
+        return answer
 
     async def run_python(
         self, interpreter: str, source: str, *, args: Sequence[str] = (), timeout: float
     ) -> dict[str, Any]:
-        """Run a Python program that prints one JSON object on its last line; strings in it are cleaned."""
-        raise NotImplementedError
+        """Run a Python program that prints one JSON object on its last line; strings in it are cleaned.
+
+        Raises what `run` raises; the message names interpreter and remedy.
+        """
+        script = 'interpreter=$1; shift; cd /; export PYTHONUTF8=1; exec "$interpreter" - "$@"'
+        answer = await self.run(
+            script, args=(interpreter, *args), timeout=timeout, stdin=source.encode(), check=False
+        )
+        if answer.exit_status in (126, 127) and not answer.stdout.strip():
+            raise ScriptFailed(
+                self.name,
+                f"no Python at {interpreter}",
+                exit_status=answer.exit_status,
+                why=_end_of(answer.error_text),
+                next_step=f"correct the interpreter of {self.name} in the profile, or install it there",
+            )
+        if answer.exit_status != 0:
+            raise ScriptFailed(
+                self.name,
+                f"a program run by {interpreter} failed with status {answer.exit_status}",
+                exit_status=answer.exit_status,
+                why=_end_of(answer.error_text) or _end_of(answer.text),
+                next_step=f"the text above says what is missing for {interpreter} on {self.name}",
+            )
+        return self._document(answer, interpreter)
 
     @asynccontextmanager
     async def stream(self, script: str, *, args: Sequence[str] = ()) -> AsyncIterator[Stream]:
-        """Run a bash script whose output is read as it comes; it ends with the block."""
-        raise NotImplementedError
-        yield
+        """Run a bash script whose output is read as it comes; it ends with the block.
+
+        The script sees its stdin end when the block or the link ends, and must end then.
+        Raises Unreachable, also from the stream's `read`, when the link is lost.
+        """
+        self._require()
+        framed = frame(script, args, limit_seconds=None, ends=False)
+        async with self._channel(self._streams), self._channel():
+            connection = self._require()
+            session = StreamSession(framed)
+            channel = await self._open(connection, session, framed.command)
+            try:
+                channel.write(framed.payload)
+                yield Stream(self.name, channel, session)
+            finally:
+                channel.abort()
+
+    async def _run(self, script: str, args: Sequence[str], timeout: float, stdin: bytes) -> Answer:
+        connection = self._require()
+        framed = frame(script, args, limit_seconds=timeout + 5, stdin=stdin)
+        session = WholeSession(framed)
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(timeout):
+                channel = await self._open(connection, session, framed.command)
+                try:
+                    channel.write(framed.payload)
+                    channel.write_eof()
+                    await session.done
+                finally:
+                    channel.abort()
+        except TimeoutError:
+            await self._end_script(connection, framed.variable, session.out.pid)
+            raise self._timed_out(session, timeout) from None
+        except asyncio.CancelledError:
+            ending = asyncio.create_task(self._end_script(connection, framed.variable, session.out.pid))
+            self._endings.add(ending)
+            ending.add_done_callback(self._endings.discard)
+            raise
+        if session.out.exit_status is None or session.err.exit_status is None:
+            raise self._unreadable(session)
+        return Answer(
+            session.out.exit_status, session.out.content, session.err.content, time.monotonic() - started
+        )
+
+    async def _open(
+        self,
+        connection: asyncssh.SSHClientConnection,
+        session: WholeSession | StreamSession,
+        command: str,
+    ) -> asyncssh.SSHClientChannel[bytes]:
+        try:
+            channel, _ = await connection.create_session(
+                lambda: session,
+                command,
+                encoding=None,
+                request_pty=False,
+                window=session.window,
+            )
+        except (asyncssh.Error, OSError) as error:
+            said = clean(str(error))
+            raise Unreachable(
+                self.name,
+                "no channel for a script",
+                why=f"{said} (sshd's MaxSessions, or the link is being lost)",
+                next_step="the console tries again by itself; MaxSessions of sshd must be at least 10",
+            ) from error
+        return channel
+
+    @asynccontextmanager
+    async def _channel(self, semaphore: asyncio.Semaphore | None = None) -> AsyncIterator[None]:
+        semaphore = semaphore or self._channels
+        try:
+            await asyncio.wait_for(semaphore.acquire(), _CHANNEL_WAIT_SECONDS)
+        except TimeoutError:
+            raise NodeError(
+                self.name,
+                f"all {CHANNELS} channels have been busy for {_CHANNEL_WAIT_SECONDS:.0f} s",
+                why="every script and every followed log holds one",
+                next_step="wait for a running check to end, or follow fewer logs of this node",
+            ) from None
+        try:
+            yield
+        finally:
+            semaphore.release()
+
+    async def _end_script(
+        self, connection: asyncssh.SSHClientConnection, variable: str, pid: int | None
+    ) -> None:
+        """End all processes of a script, on a channel of its own; the node's own limit is the fallback."""
+        framed = frame(
+            remote.source("procs.sh") + remote.source("end_script.sh"),
+            (variable, str(pid or 0)),
+            limit_seconds=30,
+        )
+        session = WholeSession(framed)
+        with contextlib.suppress(LabError, asyncssh.Error, OSError, TimeoutError):
+            async with asyncio.timeout(20):
+                channel = await self._open(connection, session, framed.command)
+                channel.write(framed.payload)
+                channel.write_eof()
+                await session.done
+                channel.abort()
+
+    def _require(self) -> asyncssh.SSHClientConnection:
+        if self._connection is not None:
+            return self._connection
+        if self._needs_a_person is not None:
+            raise self._needs_a_person
+        silent = time.monotonic() - self._link.changed_at_monotonic
+        raise Unreachable(
+            self.name,
+            f"no contact for {silent:.0f} s",
+            why=self._link.why,
+            next_step="jobs on the node are not affected; the console goes on trying",
+        )
+
+    async def _dial(self) -> asyncssh.SSHClientConnection:
+        self._change("connecting", self._link.why)
+        try:
+            return await dial(self.target)
+        except LabError as error:
+            if isinstance(error, _NEEDS_A_PERSON):
+                self._needs_a_person = error
+            self._change("down", error.render())
+            raise
+        except asyncio.CancelledError:
+            self._change("down", "gave up connecting")
+            raise
+
+    async def _supervise(self, connection: asyncssh.SSHClientConnection | None) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            if connection is None:
+                try:
+                    connection = await self._dial()
+                except _NEEDS_A_PERSON:
+                    return
+                except LabError as error:
+                    refused = isinstance(error, AuthRefused)
+                    await self._rest(_REFUSED_PAUSE_SECONDS if refused else pause)
+                    pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                    continue
+            pause = _FIRST_PAUSE_SECONDS
+            self._take(connection)
+            try:
+                await self._measure_until_closed(connection)
+            finally:
+                self._connection = None
+                self._up.clear()
+            self._change("down", "the link was lost")
+            connection = None
+            await self._rest(pause)
+
+    def _take(self, connection: asyncssh.SSHClientConnection) -> None:
+        self._connection = connection
+        self._up.set()
+        self._change("up", "")
+
+    async def _rest(self, seconds: float) -> None:
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), seconds)
+
+    async def _measure_until_closed(self, connection: asyncssh.SSHClientConnection) -> None:
+        """Measure the round-trip time now and then until the connection is gone."""
+        closed = asyncio.create_task(connection.wait_closed())
+        try:
+            while not closed.done():
+                asked = time.monotonic()
+                # What OpenSSH's keep-alive does; asyncssh has it, but does not tell how long it took.
+                request = asyncio.create_task(connection._make_global_request(b"keepalive@openssh.com"))
+                await asyncio.wait({request, closed}, return_when=asyncio.FIRST_COMPLETED)
+                if request.done() and not request.cancelled() and request.exception() is None:
+                    self._link = replace(self._link, rtt_seconds=time.monotonic() - asked)
+                request.cancel()
+                await asyncio.wait({closed}, timeout=_RTT_SECONDS)
+        finally:
+            closed.cancel()
+
+    def _change(self, state: Literal["connecting", "up", "down"], why: str) -> None:
+        if (self._link.state, self._link.why) == (state, why):
+            return
+        # "connecting" between two failures is no news: the age of the outage goes on counting.
+        since = time.monotonic()
+        if self._link.state in ("down", "connecting") and state != "up":
+            since = self._link.changed_at_monotonic
+        self._link = LinkState(state, since, None, why)
+        for listener in list(self._listeners):
+            listener(self._link)
+
+    def _failed(self, answer: Answer) -> ScriptFailed:
+        return ScriptFailed(
+            self.name,
+            f"a script ended with status {answer.exit_status}",
+            exit_status=answer.exit_status,
+            why=_end_of(answer.error_text) or _end_of(answer.text),
+        )
+
+    def _timed_out(self, session: WholeSession, timeout: float) -> ScriptTimedOut:
+        if session.out.pid is None:
+            return ScriptTimedOut(
+                self.name,
+                f"the shell did not come up within {timeout:g} s",
+                why=_end_of(clean(session.out.content + session.err.content))
+                or "a start-up file of the login shell may wait for input",
+                next_step="check the login shell's start-up files: none may wait without a terminal",
+            )
+        return ScriptTimedOut(
+            self.name,
+            f"a script was ended after {timeout:g} s",
+            why=_end_of(clean(session.err.content)) or _end_of(clean(session.out.content)),
+        )
+
+    def _unreadable(self, session: WholeSession) -> NodeError:
+        if session.lost:
+            return Unreachable(
+                self.name,
+                "the link was lost while a script ran",
+                why=session.lost,
+                next_step="the console connects again by itself",
+            )
+        printed = _end_of(clean(session.err.content)) or _end_of(clean(session.out.content))
+        if session.out.pid is None:
+            return AnswerUnreadable(
+                self.name,
+                f"no bash answered (status {session.exit_status})",
+                why=printed,
+                next_step="the node needs bash, coreutils (timeout, head) and a login shell that runs them",
+            )
+        return AnswerUnreadable(
+            self.name,
+            "a script's answer was cut short",
+            why=printed or "its last marker is missing: it was killed on the node",
+            next_step="look for the out-of-memory killer in the node's kernel log, then try again",
+        )
+
+    def _document(self, answer: Answer, interpreter: str) -> dict[str, Any]:
+        lines = [line for line in answer.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+        for candidate in (answer.stdout.decode("utf-8", "replace"), lines[-1] if lines else ""):
+            try:
+                document = json.loads(candidate)
+            except ValueError:
+                continue
+            if isinstance(document, dict):
+                cleaned: dict[str, Any] = _cleaned(document)
+                return cleaned
+        raise AnswerUnreadable(
+            self.name,
+            f"a program run by {interpreter} gave no JSON document",
+            why=_end_of(answer.text) or "it printed nothing",
+            next_step=f"run `{interpreter} --version` on {self.name}: it may not be Python",
+        )
+
+
+def _end_of(text: str, lines: int = 5, width: int = 400) -> str:
+    """The last lines of a text, short enough for a message, without secrets."""
+    kept = [line[-width:] for line in text.strip().splitlines()[-lines:]]
+    return redact("\n       ".join(kept))[0]
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
+    return value
