@@ -3,7 +3,8 @@
     A = tokens / t * (8h + mixer + mlp),  tokens = s * b / c
 
 8h are the inputs and outputs of two norms; without sequence parallelism they are not divided by t. GPT with
-multi-head attention and a GELU MLP of 4h gives 32 sbh: the 34 of Korthikanti et al. (2022) less its dropout masks.
+multi-head attention and a GELU MLP of 4h gives 32 sbh: the 34 of Korthikanti et al. (2022) less its dropout
+masks.
 """
 
 from console.core.ledger.architecture import Architecture, Block
@@ -89,5 +90,7 @@ def checkpoint(architecture: Architecture, sizes: ParallelSizes, batch: Batch) -
 
 def _unneeded_product(block: Block, architecture: Architecture, method: Method) -> int:
     """The SwiGLU product (2f) is only needed for fc2's weight gradient or its adapter."""
-    frozen_fc2 = method.frozen_base and "all-linear" not in method.targets and "linear_fc2" not in method.targets
+    frozen_fc2 = (
+        method.frozen_base and "all-linear" not in method.targets and "linear_fc2" not in method.targets
+    )
     return block.mlp.saved(architecture.hidden) // 3 if frozen_fc2 else 0

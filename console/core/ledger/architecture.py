@@ -1,7 +1,8 @@
 """A model as a sequence of blocks, with exact parameter counts.
 
 An `Architecture` is what the ledger needs of a Hugging Face `config.json` (see `hf_config`) and nothing more.
-Counts are those of the text model that the transformers class builds: a vision tower and MTP layers are apart.
+Counts are those of the text model that the transformers class builds: a vision tower and MTP layers are
+apart.
 """
 
 from functools import cached_property

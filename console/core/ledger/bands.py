@@ -31,7 +31,9 @@ MOE = Band(
     reason="experts: uneven routing and dispatcher buffers are not modelled; give a measured imbalance",
 )
 LORA = Band(low=-0.15, high=0.15, reason="LoRA on a dense model: only rounded public headers to test against")
-UNTESTED = Band(low=-0.20, high=0.40, reason="this attention's activations are derived, no public row tests them")
+UNTESTED = Band(
+    low=-0.20, high=0.40, reason="this attention's activations are derived, no public row tests them"
+)
 
 
 def memory_band(architecture: Architecture, method: Method, optimizer: OptimizerKind) -> Band:

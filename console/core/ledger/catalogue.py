@@ -17,7 +17,9 @@ from console.core.ledger.mixers import Shape
 
 
 class CatalogueModel(Shape):
-    """One known model. `config` is None where only its size is known; `nominal_parameters` is the size in its name."""
+    """One known model. `config` is None where only its size is known; `nominal_parameters` is the size in its
+    name.
+    """
 
     name: str
     hugging_face: str
@@ -86,7 +88,9 @@ def _unknown(what: str, name: str, known: list[str]) -> InputError:
     near = get_close_matches(name.rsplit("/", 1)[-1].lower(), by_lower, n=1, cutoff=0.5)
     nearest = f"nearest is {by_lower[near[0]]}; " if near else ""
     return InputError(
-        f"unknown {what} {name[:80]!r}", why="it is not in the catalogue", next_step=nearest + f"known: {', '.join(known)}"
+        f"unknown {what} {name[:80]!r}",
+        why="it is not in the catalogue",
+        next_step=nearest + f"known: {', '.join(known)}",
     )
 
 

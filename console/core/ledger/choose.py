@@ -1,5 +1,4 @@
-"""Choosing a configuration: what fits first, then what is fastest, with the reason for every row.
-"""
+"""Choosing a configuration: what fits first, then what is fastest, with the reason for every row."""
 
 from collections.abc import Sequence
 
@@ -76,9 +75,15 @@ def _objection(row: TableRow, limit: int, sequence: int | None) -> str | None:
 def _place(row: TableRow, rank: int, feasible: Sequence[TableRow], limit: int) -> Verdict:
     spare = _headroom(row, limit)
     if rank == 1:
-        reason = "the only row that fits" if len(feasible) == 1 else f"fastest of the {len(feasible)} rows that fit"
+        reason = (
+            "the only row that fits"
+            if len(feasible) == 1
+            else f"fastest of the {len(feasible)} rows that fit"
+        )
     else:
-        reason = f"fits, {row.relative_step_time / feasible[0].relative_step_time:.2f} x the time of the first"
+        reason = (
+            f"fits, {row.relative_step_time / feasible[0].relative_step_time:.2f} x the time of the first"
+        )
     reason += f"; {gib(spare)} left"
     if spare < TIGHT_SHARE * limit:
         reason += " is tight: one long batch or fragmentation may use it up"

@@ -1,9 +1,9 @@
 """The attention of DeepSeek-V4: one wide key-value head, low-rank query and output, compressed long range.
 
-A layer is one of three by its compress ratio: 0 sliding window only, 4 window plus top-k selected compressed keys
-found by an indexer, 128 window plus all heavily compressed keys. Parameter shapes are those of transformers'
-`DeepseekV4ForCausalLM`; FLOPs those of Megatron-Bridge `flop_utils.py`. Hyper-connections keep `streams` copies of
-the residual and are counted with the layer.
+A layer is one of three by its compress ratio: 0 sliding window only, 4 window plus top-k selected compressed
+keys found by an indexer, 128 window plus all heavily compressed keys. Parameter shapes are those of
+transformers' `DeepseekV4ForCausalLM`; FLOPs those of Megatron-Bridge `flop_utils.py`. Hyper-connections keep
+`streams` copies of the residual and are counted with the layer.
 """
 
 from typing import Literal
@@ -68,7 +68,9 @@ class V4Attention(Shape):
         return self.matmul(hidden) + norms + compressor + indexer + 2 * self._mixing(hidden)
 
     def _mixing(self, hidden: int) -> int:
-        """One hyper-connection: it reads all streams and yields streams * (streams + 2) weights, and 3 scales."""
+        """One hyper-connection: it reads all streams and yields streams * (streams + 2) weights, and 3
+        scales.
+        """
         outputs = self.streams * (self.streams + 2)
         return outputs * self.streams * hidden + outputs + 3
 
@@ -77,7 +79,7 @@ class V4Attention(Shape):
         return self.streams * self.streams * hidden + self.streams + 1
 
     def core_flops(self, span: float) -> float:
-        """Two products per attended key: the window, and what compression adds; the indexer scores every 4th."""
+        """Two products per attended key, of the window and of compressed keys; the indexer scores every 4th."""
         keys, scores = float(self.window), 0.0
         if self.ratio == 128:
             keys += span / 128 / 2

@@ -1,7 +1,7 @@
 """Devices: dense peaks, bandwidth, memory, and for every figure where it comes from.
 
-A peak with structured sparsity is never a peak here. `published` is the maker's figure, `derived` follows from one by
-arithmetic, `measured` was seen on a device.
+A peak with structured sparsity is never a peak here. `published` is the maker's figure, `derived` follows
+from one by arithmetic, `measured` was seen on a device.
 """
 
 from typing import Literal

@@ -1,8 +1,8 @@
 """FLOPs per token, full and LoRA, with and without recomputation.
 
-Megatron's convention (Megatron-LM `num_floating_point_operations`): N_g counts every weight a token is multiplied
-with, output layer included; not counted are the embedding look-up, norms, router and RoPE. C is core attention,
-causal half. Forward is 2 N_g, the two backward products 4 N_g:
+Megatron's convention (Megatron-LM `num_floating_point_operations`): N_g counts every weight a token is
+multiplied with, output layer included; not counted are the embedding look-up, norms, router and RoPE. C is
+core attention, causal half. Forward is 2 N_g, the two backward products 4 N_g:
 
     full              F = 6 N_g + C                 hardware with full recompute 8 N_g + 4C/3
     LoRA              F = 4 N_g + C + 6 N_lora      hardware with full recompute 6 N_g + 4C/3 + 8 N_lora
@@ -43,7 +43,9 @@ class LoraParameters(NamedTuple):
 def attention_span(lengths: tuple[int, ...]) -> float:
     """S of packed documents, sum(L^2) / sum(L); for one full sequence, its length."""
     if not lengths or min(lengths) < 1:
-        raise InputError("document lengths", why="every length must be at least 1", next_step="drop empty ones")
+        raise InputError(
+            "document lengths", why="every length must be at least 1", next_step="drop empty ones"
+        )
     return sum(length**2 for length in lengths) / sum(lengths)
 
 
@@ -86,7 +88,9 @@ def lora_parameters(
     require_targets(architecture, targets)
     total = active = 0
     for block in architecture.blocks:
-        fixed = rank * sum(linear.inputs + linear.outputs for linear in targeted(block, architecture, targets))
+        fixed = rank * sum(
+            linear.inputs + linear.outputs for linear in targeted(block, architecture, targets)
+        )
         expert = rank * sum(
             linear.inputs + linear.outputs for linear in targeted_expert(block, architecture, targets)
         )
@@ -136,7 +140,7 @@ def _chosen(linears: tuple[Linear, ...], targets: tuple[str, ...]) -> tuple[Line
 
 
 def _mtp_matmul(architecture: Architecture) -> int:
-    """One MTP depth: its block, the projection and norms as Megatron counts them, and the output layer again."""
+    """One MTP depth: its block, the projection and norms as Megatron counts them, the output layer again."""
     h = architecture.hidden
     block = architecture.mtp_block
     return block.mixer.matmul(h) + block.mlp.matmul(h) + 2 * h * h + 3 * h + architecture.vocab * h

@@ -1,8 +1,9 @@
 """A Hugging Face `config.json` read into an `Architecture`.
 
-What decides is the fields, not the model's name: latent attention is recognised by `kv_lora_rank`, experts by their
-count, delta-net layers by `layer_types` or `full_attention_interval`. The model type only settles what the fields
-leave open (query-key norms, biases). Raises InputError naming the field that is missing or wrong.
+What decides is the fields, not the model's name: latent attention is recognised by `kv_lora_rank`, experts
+by their count, delta-net layers by `layer_types` or `full_attention_interval`. The model type only settles
+what the fields leave open (query-key norms, biases). Raises InputError naming the field that is missing or
+wrong.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,9 @@ class ConfigReading(NamedTuple):
 
 
 def read_config(config: Mapping[str, Any], name: str) -> ConfigReading:
-    """Read a parsed `config.json`. The text model of a multimodal config is taken; its vision tower is not counted."""
+    """Read a parsed `config.json`. The text model of a multimodal config is taken; its vision tower is not
+    counted.
+    """
     notes = []
     text = config.get("text_config", config)
     if not isinstance(text, Mapping):
@@ -62,7 +65,9 @@ def read_config(config: Mapping[str, Any], name: str) -> ConfigReading:
             vocab=fields.count("vocab_size"),
             tied_embeddings=bool(fields.get("tie_word_embeddings") or False),
             blocks=tuple(Block(mixer=mixers[i], mlp=_mlp(fields, kind, i)) for i in range(layers)),
-            mtp_layers=fields.optional("num_nextn_predict_layers", fields.optional("mtp_num_hidden_layers", 0)),
+            mtp_layers=fields.optional(
+                "num_nextn_predict_layers", fields.optional("mtp_num_hidden_layers", 0)
+            ),
         )
     except ValidationError as error:
         first = error.errors()[0]

@@ -1,8 +1,9 @@
 """Device memory of a training step, per pipeline stage, term by term.
 
-`estimate` adds, for every stage: weights, gradients, optimizer state, adapters, activations of the micro-batches in
-flight, the layer being recomputed, and the four terms that textbook formulas leave out. The stage with the most is
-the peak. Bytes throughout. Three totals are told apart, because tools show different ones:
+`estimate` adds, for every stage: weights, gradients, optimizer state, adapters, activations of the
+micro-batches in flight, the layer being recomputed, and the four terms that textbook formulas leave out. The
+stage with the most is the peak. Bytes throughout. Three totals are told apart, because tools show different
+ones:
 
 - allocated: what PyTorch's allocator has handed out (`max_memory_allocated`);
 - reserved: what it holds, 1.05 x allocated (17 public stages: 1.017 to 1.093); ms-swift reports this one;
@@ -34,7 +35,9 @@ VOCAB_MULTIPLE = 128
 
 
 class Setup(Shape):
-    """Everything a memory prediction depends on. Shapes and sizes are checked against each other by `estimate`."""
+    """Everything a memory prediction depends on. Shapes and sizes are checked against each other by
+    `estimate`.
+    """
 
     architecture: Architecture
     topology: Topology
@@ -107,7 +110,9 @@ def padded_vocab(vocab: int, tp: int) -> int:
 
 
 def _cut(setup: Setup, counts: tuple[int, ...]) -> list[tuple[Block, ...]]:
-    """Blocks per pipeline rank. With virtual stages a rank's blocks are not neighbours; their kinds repeat evenly."""
+    """Blocks per pipeline rank. With virtual stages a rank's blocks are not neighbours; their kinds repeat
+    evenly.
+    """
     blocks, start = [], 0
     for count in counts:
         blocks.append(setup.architecture.blocks[start : start + count])
@@ -117,12 +122,16 @@ def _cut(setup: Setup, counts: tuple[int, ...]) -> list[tuple[Block, ...]]:
 
 def _stage(setup: Setup, index: int, blocks: tuple[Block, ...]) -> Stage:
     last = index == setup.topology.sizes.pp - 1
-    terms = _static(setup, index, blocks) + _in_flight(setup, index, blocks) + _overlooked(setup, blocks, last)
+    terms = (
+        _static(setup, index, blocks) + _in_flight(setup, index, blocks) + _overlooked(setup, blocks, last)
+    )
     return Stage(index=index, layers=len(blocks), terms=tuple(term for term in terms if term.bytes))
 
 
 def _static(setup: Setup, index: int, blocks: tuple[Block, ...]) -> list[Term]:
-    """Weights, gradients and optimizer state. Routed experts are sharded over expert DP, the rest over DP x CP."""
+    """Weights, gradients and optimizer state. Routed experts are sharded over expert DP, the rest over DP x
+    CP.
+    """
     dense, routed = _parameters(setup, index, blocks)
     sizes, method = setup.topology.sizes, setup.method
     if method.frozen_base:
@@ -143,7 +152,9 @@ def _static(setup: Setup, index: int, blocks: tuple[Block, ...]) -> list[Term]:
     trained = dense + routed
     label = "adapter " if method.frozen_base else ""
     optimizer = state * (dense / over + routed / expert_over)
-    rule = f"{state:g} B x {dense:,} / {over}" + (f" + {state:g} B x {routed:,} / {expert_over}" if routed else "")
+    rule = f"{state:g} B x {dense:,} / {over}" + (
+        f" + {state:g} B x {routed:,} / {expert_over}" if routed else ""
+    )
     return [
         *terms,
         Term(name=f"{label}weights", bytes=round(weight * trained), rule=f"{weight:g} B x {trained:,}"),
@@ -157,7 +168,9 @@ def _parameters(setup: Setup, index: int, blocks: tuple[Block, ...]) -> tuple[in
     architecture, sizes = setup.architecture, setup.topology.sizes
     h, t = architecture.hidden, sizes.tp
     dense = sum((b.mixer.split(h) + b.mlp.split(h)) // t for b in blocks)
-    dense += sum(b.mixer.replicated(h) + b.mlp.replicated(h) for b in blocks) + len(blocks) * architecture.norms
+    dense += (
+        sum(b.mixer.replicated(h) + b.mlp.replicated(h) for b in blocks) + len(blocks) * architecture.norms
+    )
     routed = sum(b.mlp.routed(h) for b in blocks) // (sizes.ep * sizes.etp)
     matrix = padded_vocab(architecture.vocab, t) * h // t
     first, last = index == 0, index == sizes.pp - 1
@@ -184,13 +197,17 @@ def _adapters(setup: Setup, blocks: tuple[Block, ...]) -> tuple[int, int]:
 
 
 def _in_flight(setup: Setup, index: int, blocks: tuple[Block, ...]) -> list[Term]:
-    """Activations of all micro-batches in flight, and under full recomputation one layer's own as transient."""
+    """Activations of all micro-batches in flight; under full recomputation also one layer's own, for a while."""
     copies = in_flight(index, setup.topology.sizes.pp, setup.topology.sizes.vpp, setup.batch.micro_batches)
     fixed = (setup.architecture, setup.topology.sizes, setup.batch, setup.method)
     if setup.recompute.kind != "full":
         kept = sum(layer_kept(block, *fixed, setup.recompute) for block in blocks)
         return [
-            Term(name="activations", bytes=round(copies * kept), rule=f"{len(blocks)} layers x {copies:g} in flight")
+            Term(
+                name="activations",
+                bytes=round(copies * kept),
+                rule=f"{len(blocks)} layers x {copies:g} in flight",
+            )
         ]
     stored = checkpoint(*fixed[:3])
     layers = setup.recompute.layers
@@ -205,15 +222,19 @@ def _in_flight(setup: Setup, index: int, blocks: tuple[Block, ...]) -> list[Term
     transient = max((layer_saved(block, *fixed) for block in blocks), default=0.0) * transient_layers
     return [
         Term(name="activations", bytes=round(copies * kept), rule=rule),
-        Term(name="recomputed layer", bytes=round(transient), rule=f"{transient_layers} layer's activations again"),
+        Term(
+            name="recomputed layer",
+            bytes=round(transient),
+            rule=f"{transient_layers} layer's activations again",
+        ),
     ]
 
 
 def in_flight(index: int, pp: int, vpp: int, micro_batches: int) -> float:
     """Micro-batches a stage holds at its peak, in units of all its layers.
 
-    1F1B: min(pp - i, n). Interleaved: stage i warms up 2(pp - i - 1) + (vpp - 1)pp chunks and holds one more; for
-    stage 0 that is pp x (1 + (pp - 1) / (pp vpp)), Korthikanti et al. (2022).
+    1F1B: min(pp - i, n). Interleaved: stage i warms up 2(pp - i - 1) + (vpp - 1)pp chunks and holds one
+    more; for stage 0 that is pp x (1 + (pp - 1) / (pp vpp)), Korthikanti et al. (2022).
     """
     if vpp == 1:
         return min(pp - index, micro_batches)
@@ -251,7 +272,11 @@ def _overlooked(setup: Setup, blocks: tuple[Block, ...], last: bool) -> list[Ter
         vocab = padded_vocab(architecture.vocab, t)
         if not setup.method.frozen_base:
             terms.append(
-                Term(name="head gradient buffer", bytes=round(2 * vocab * h / t), rule="2 B x vocabulary x hidden / tp")
+                Term(
+                    name="head gradient buffer",
+                    bytes=round(2 * vocab * h / t),
+                    rule="2 B x vocabulary x hidden / tp",
+                )
             )
         per_logit = LOGIT_BYTES[setup.loss]
         terms.append(
@@ -273,4 +298,7 @@ def _shown(setup: Setup, reserved: int, device: Device | None) -> tuple[tuple[in
         return (reserved + low, reserved + high), "8.8 to 11.3 GiB over reserved, one public pair with EP 8"
     if setup.topology.world_size == 1:
         return (reserved + low, reserved + 2 * low), "the CUDA context; no published pair"
-    return (reserved + low, reserved + high), "context, NCCL buffers; between one device's context and the EP 8 pair"
+    return (
+        reserved + low,
+        reserved + high,
+    ), "context, NCCL buffers; between one device's context and the EP 8 pair"

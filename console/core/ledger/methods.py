@@ -56,7 +56,7 @@ class Method(Shape):
 
 
 class Recompute(Shape):
-    """What backward computes again. `layers` is `recompute_num_layers`: the block count, or the uniform span."""
+    """What backward computes again. `layers` is `recompute_num_layers`: layers per block or uniform span."""
 
     kind: RecomputeKind = "selective"
     method: Literal["uniform", "block"] = "uniform"
@@ -81,7 +81,9 @@ FULL_RECOMPUTE = Recompute(kind="full", layers=1)
 
 
 class Batch(Shape):
-    """Samples and tokens: `sequence` tokens per sample and micro-batch slot, `micro_batches` per step and rank."""
+    """Samples and tokens: `sequence` tokens per sample and micro-batch slot, `micro_batches` per step and
+    rank.
+    """
 
     sequence: int = Count
     micro_batch: int = Count

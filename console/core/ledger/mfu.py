@@ -7,8 +7,8 @@ Each function names its convention, because the same run differs by a third betw
 - `mfu_lora`     4 N_g + attention + 6 N_lora: frozen weights need no weight gradient.
 
 Shares are fractions (0.245, not 24.5). `peak_tflops` is the dense peak of one device for the compute dtype; a
-sparsity figure doubles the peak and halves every result. All raise InputError for values that are not positive
-and finite.
+sparsity figure doubles the peak and halves every result. All raise InputError for values that are not
+positive and finite.
 """
 
 from console.core.ledger.architecture import Architecture
@@ -33,7 +33,9 @@ def mfu_6n(params: float, tokens_per_second: float, devices: int, peak_tflops: f
 def mfu_megatron(
     architecture: Architecture, span: float, tokens_per_second: float, devices: int, peak_tflops: float
 ) -> float:
-    """Full training under Megatron's convention. `span` is the sequence, or sum(L^2)/sum(L) of packed documents."""
+    """Full training under Megatron's convention. `span` is the sequence, or sum(L^2)/sum(L) of packed
+    documents.
+    """
     return _share(flops_per_token(architecture, span).model, tokens_per_second, devices, peak_tflops)
 
 
@@ -52,9 +54,7 @@ def mfu_lora(
     return _share(flops.model, tokens_per_second, devices, peak_tflops)
 
 
-def hfu(
-    hardware_flops_per_token: float, tokens_per_second: float, devices: int, peak_tflops: float
-) -> float:
+def hfu(hardware_flops_per_token: float, tokens_per_second: float, devices: int, peak_tflops: float) -> float:
     """The hardware's view: recomputed work counts. Take the FLOPs from `flops_per_token(...).hardware`."""
     return _share(hardware_flops_per_token, tokens_per_second, devices, peak_tflops)
 

@@ -1,7 +1,7 @@
 """The feed-forward halves a layer can have: dense, and mixture of experts.
 
-They answer the questions of `mixers`, with routed experts apart: those are cut by EP and ETP, not by TP, and their
-optimizer state is sharded over the expert data-parallel ranks.
+They answer the questions of `mixers`, with routed experts apart: those are cut by EP and ETP, not by TP, and
+their optimizer state is sharded over the expert data-parallel ranks.
 """
 
 from typing import Literal
@@ -53,7 +53,9 @@ class DenseMlp(Shape):
 
 
 class MoeMlp(Shape):
-    """Routed SwiGLU experts, top-k per token, with optional shared experts (`shared_ffn` is their joint width)."""
+    """Routed SwiGLU experts, top-k per token, with optional shared experts (`shared_ffn` is their joint
+    width).
+    """
 
     kind: Literal["moe"] = "moe"
     experts: int = Count

@@ -13,7 +13,9 @@ def require_positive(**values: float) -> None:
     for name, value in values.items():
         label = name.replace("_", " ")
         if not isfinite(value) or value <= 0:
-            raise InputError(f"{label} {value}", why="must be a finite number above 0", next_step=f"{label} 1")
+            raise InputError(
+                f"{label} {value}", why="must be a finite number above 0", next_step=f"{label} 1"
+            )
 
 
 def gib(count: float) -> str:
