@@ -108,6 +108,10 @@ class Node:
         except TimeoutError:
             self._require()
 
+    async def until_up(self) -> None:
+        """Return when the link is up, however long that takes."""
+        await self._up.wait()
+
     async def close(self) -> None:
         """Close the connection; jobs go on."""
         for ending in list(self._endings):
