@@ -1,4 +1,4 @@
-"""Everything a key can do, in one table; bindings, footer, help, palette and documentation are made from it."""
+"""Everything a key can do, in one table that makes bindings, footer, help, palette and documentation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
