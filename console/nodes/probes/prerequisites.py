@@ -1,0 +1,65 @@
+"""Whether the machine is fit for a window of training.
+
+Arguments: `paths`, a name for each folder that must have room (e.g. {"checkpoints": "~/.lab"}); `images`, names of
+the images whose digests matter. The facts are judged elsewhere, beside those of the other nodes.
+"""
+
+import os
+import platform
+import shutil
+from typing import Any
+
+from console.nodes.probes.kit import answer
+from console.nodes.probes.machine import (
+    clockwork,
+    cuda_version,
+    docker,
+    gpus,
+    memory_now,
+    pending_changes,
+    releases,
+)
+
+
+def prerequisites(args: dict[str, Any]) -> dict[str, Any]:
+    missing: dict[str, str] = {}
+    devices = gpus(missing)
+    first = devices[0] if devices else {}
+    return {
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        **releases(),
+        "gpu_count": len(devices),
+        "gpu_name": first.get("name"),
+        "driver": first.get("driver"),
+        "cuda": cuda_version(missing),
+        **memory_now(missing),
+        **clockwork(missing),
+        **docker(missing, args.get("images") or ()),
+        **pending_changes(missing),
+        "disk": {name: _room(name, str(path), missing) for name, path in (args.get("paths") or {}).items()},
+        "missing": missing,
+    }
+
+
+def _room(name: str, path: str, missing: dict[str, str]) -> dict[str, Any]:
+    """Free bytes for this user at `path`, or at the nearest folder above it that exists."""
+    place = os.path.realpath(os.path.expanduser(path))
+    while not os.path.isdir(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    try:
+        usage = shutil.disk_usage(place)
+    except OSError as error:
+        missing[f"disk.{name}"] = str(error)
+        return {"path": path, "free_bytes": None, "total_bytes": None, "writable": None}
+    return {
+        "path": path,
+        "measured_at": place,
+        "free_bytes": usage.free,
+        "total_bytes": usage.total,
+        "writable": os.access(place, os.W_OK),
+    }
+
+
+if __name__ == "__main__":
+    answer(prerequisites)
