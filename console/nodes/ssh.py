@@ -265,9 +265,11 @@ class Node:
         self, connection: asyncssh.SSHClientConnection, variable: str, pid: int | None
     ) -> None:
         """End all processes of a script, on a channel of its own; the node's own limit is the fallback."""
+        if pid is None:
+            return
         framed = frame(
             remote.source("procs.sh") + remote.source("end_script.sh"),
-            (variable, str(pid or 0)),
+            (variable, str(pid)),
             limit_seconds=30,
         )
         session = WholeSession(framed)
