@@ -56,7 +56,9 @@ def environment(args: dict[str, Any]) -> dict[str, Any]:
     if not path:
         return {"kind": "venv", "created": False, **_described(sys.executable)}
     place = os.path.expanduser(str(path))
-    created = _prepared(place, bool(args.get("create")), [str(part) for part in args.get("requirements") or ()])
+    created = _prepared(
+        place, bool(args.get("create")), [str(part) for part in args.get("requirements") or ()]
+    )
     return {"kind": "venv", "path": place, "created": created, **_described(_python_of(place))}
 
 
@@ -92,7 +94,15 @@ def _prepared(place: str, create: bool, requirements: list[str]) -> bool:
     wanted = json.dumps(requirements)
     if create and requirements and read_text(mark) != wanted:
         ran = bounded(
-            [_python_of(place), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *requirements],
+            [
+                _python_of(place),
+                "-m",
+                "pip",
+                "install",
+                "--disable-pip-version-check",
+                "--no-input",
+                *requirements,
+            ],
             _INSTALL_SECONDS,
         )
         if not ran.ok:

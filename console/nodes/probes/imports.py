@@ -58,7 +58,16 @@ for name in json.loads(sys.argv[2])["names"]:
         versions[name] = None
 os.write(int(sys.argv[1]), json.dumps(versions).encode())
 """
-_NAMES = ("transformers", "accelerate", "peft", "datasets", "modelscope", "deepspeed", "tokenizers", "safetensors")
+_NAMES = (
+    "transformers",
+    "accelerate",
+    "peft",
+    "datasets",
+    "modelscope",
+    "deepspeed",
+    "tokenizers",
+    "safetensors",
+)
 
 
 def imports(args: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def parse_buddyinfo(text: str, page_bytes: int) -> dict[str, Any]:
     `blocks_32mib` counts larger blocks as what they hold. It is None where the kernel's largest block is below
     32 MiB: then `largest_block_bytes` and `free_in_largest_bytes` are all that can be told.
     """
-    rows = [line.split("Normal", 1)[1].split() for line in text.splitlines() if re.search(r"zone\s+Normal", line)]
+    rows = [
+        line.split("Normal", 1)[1].split() for line in text.splitlines() if re.search(r"zone\s+Normal", line)
+    ]
     counts = [[int(part) for part in row] for row in rows if row and all(part.isdigit() for part in row)]
     if not counts:
         return {"blocks_32mib": None, "largest_block_bytes": None, "free_in_largest_bytes": None}
@@ -214,7 +216,9 @@ def docker(missing: dict[str, str], images: Sequence[str] = ()) -> dict[str, Any
     if not version.ok:
         missing["docker"] = version.error
         return {"docker": None, "image_digests": {}}
-    listed = bounded(["docker", "images", "--digests", "--format", "{{.Repository}}:{{.Tag}} {{.Digest}}"], 15)
+    listed = bounded(
+        ["docker", "images", "--digests", "--format", "{{.Repository}}:{{.Tag}} {{.Digest}}"], 15
+    )
     digests: dict[str, str] = {}
     for line in listed.out.splitlines():
         name, _, digest = line.partition(" ")

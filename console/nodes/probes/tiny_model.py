@@ -73,7 +73,9 @@ def _texts(build: dict[str, int]) -> list[dict[str, str]]:
             for _ in range(draw.choice((1, 2, 3, 4, 6)))
         ]
         question = f"How do I {verb} {thing}? Case {number}."
-        rows.append({"question": question, "answer": " ".join(steps), "text": question + " " + " ".join(steps)})
+        rows.append(
+            {"question": question, "answer": " ".join(steps), "text": question + " " + " ".join(steps)}
+        )
     return rows
 
 
@@ -244,14 +246,20 @@ def _cache_places(model_id: str, cache: Any) -> list[str]:
     escaped = model_id.replace(".", "___")
     roots = [str(cache)] if cache else []
     roots.append(os.environ.get("MODELSCOPE_CACHE") or "~/.cache/modelscope")
-    places = [os.path.join(root, *part, escaped) for root in roots for part in (("models",), ("hub", "models"))]
-    hub = os.environ.get("HF_HUB_CACHE") or os.path.join(os.environ.get("HF_HOME") or "~/.cache/huggingface", "hub")
+    places = [
+        os.path.join(root, *part, escaped) for root in roots for part in (("models",), ("hub", "models"))
+    ]
+    hub = os.environ.get("HF_HUB_CACHE") or os.path.join(
+        os.environ.get("HF_HOME") or "~/.cache/huggingface", "hub"
+    )
     places.append(os.path.join(hub, "models--" + model_id.replace("/", "--"), "snapshots"))
     return [os.path.expanduser(place) for place in places]
 
 
 def _local(source: str) -> bool:
-    return source.startswith(("/", "~", "./", "../")) or source.split("#")[0].endswith((".jsonl", ".json", ".csv"))
+    return source.startswith(("/", "~", "./", "../")) or source.split("#")[0].endswith(
+        (".jsonl", ".json", ".csv")
+    )
 
 
 def _place(source: str) -> str:
