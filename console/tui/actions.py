@@ -97,10 +97,12 @@ def actions_of(screen: ScreenName) -> tuple[Action, ...]:
 
 
 def bindings(actions: Sequence[Action]) -> list[Binding]:
-    """Textual bindings; their descriptions are never shown, the catalogue's words are."""
+    """Textual bindings. Their descriptions are never shown: the catalogue's words are.
+
+    Only control keys of a priority action take precedence, so that a text field still takes letters.
+    """
     return [
-        Binding(
-            action.key, action.call, action.id, show=False, priority=action.priority and "," not in action.key
-        )
+        Binding(key, action.call, action.id, show=False, priority=action.priority and "ctrl+" in key)
         for action in actions
+        for key in action.key.split(",")
     ]
