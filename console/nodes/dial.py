@@ -112,9 +112,9 @@ async def _resolve(target: SshTarget) -> asyncssh.SSHClientConnectionOptions:
             node=target.name,
             next_step=f"correct {', '.join(map(str, target.config_files))}; `ssh -G {target.host}` helps",
         ) from error
-    except asyncssh.KeyEncryptionError as error:
-        raise _key_unusable(target, "is encrypted", "load it into the agent: ssh-add") from error
     except (asyncssh.KeyImportError, OSError) as error:
+        if isinstance(error, asyncssh.KeyEncryptionError) or "Passphrase" in str(error):
+            raise _key_unusable(target, "is encrypted", "load it into the agent: ssh-add") from error
         raise _key_unusable(target, f"can't be read ({clean(str(error))})", "name another file") from error
     except ValueError as error:
         raise InputError(f"can't be reached as described: {clean(str(error))}", node=target.name) from error

@@ -58,8 +58,12 @@ async def embedded_nodes(
 
 
 class _Login(asyncssh.SSHServer):
-    def __init__(self, key: asyncssh.SSHKey) -> None:
+    def __init__(self, key: asyncssh.SSHKey, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._key = key.convert_to_public()
+        self._connections = connections
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connections.add(conn)
 
     def begin_auth(self, username: str) -> bool:
         return True
@@ -123,7 +127,7 @@ class _Server:
         self._acceptor = await asyncssh.listen(
             _ADDRESS,
             self._port,
-            server_factory=lambda: _Login(self._user_key),
+            server_factory=lambda: _Login(self._user_key, self._connections),
             server_host_keys=[self._host_key],
             process_factory=self._serve,
             encoding=None,
@@ -143,10 +147,9 @@ class _Server:
         for connection in list(self._connections):
             connection.abort()
             await connection.wait_closed()
+        self._connections.clear()
 
     async def _serve(self, process: "asyncssh.SSHServerProcess[bytes]") -> None:
-        connection = process.get_extra_info("connection")
-        self._connections.add(connection)
         await relay_shell(
             process,
             self._shell,
