@@ -1,7 +1,7 @@
-"""What is known about a borrowed service and its node: as found, as stopped, as brought back, as guarded.
+"""What is known about a borrowed service and its node: as found, stopped, brought back, guarded.
 
-Sizes in bytes, times in seconds; `at` fields are seconds since the epoch on the node's own clock. A value that
-could not be read is None, never 0.
+Sizes in bytes, times in seconds; `at` fields are seconds since the epoch on the node's own clock. A value
+that could not be read is None, never 0.
 """
 
 from typing import Any, Literal
@@ -92,8 +92,8 @@ class ServiceRecord(Part):
     driver_version: str | None = None
     inspect: dict[str, Any] = {}
     """The full `docker inspect`, `systemctl show` or process description, secrets masked."""
-    commands: dict[str, tuple[str, ...]] = {}
-    """The exact commands that stop and start it: `stop`, `start`, `restart_off`, `restart_back`."""
+    commands: dict[str, tuple[tuple[str, ...], ...]] = {}
+    """The exact command lines that stop and start it: `stop`, `start`, `restart_off`, `restart_back`."""
 
 
 MemoryState = Literal[

@@ -1,4 +1,4 @@
-"""The service that the lab borrows the machines from: what it is, how it is stopped, and what proves it is back.
+"""The service that the lab borrows the machines from: what it is, how it stops, what proves it is back.
 
 Paths and commands may hold the profile's placeholders (`{home}`, `{python}`, …); `filled` replaces them.
 Secrets are named, never written: an environment variable of the console, or a file on the node.

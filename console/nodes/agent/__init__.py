@@ -1,7 +1,7 @@
 """The node's own program: sampler, guard, and the hands that stop and restore the service.
 
-`program/` is what runs on the node (standard library only, any python3 from 3.8); `bundle` packs it, `client` ships
-it over SSH and reads its answers.
+`program/` runs on the node (standard library only, any python3 from 3.8); `bundle` packs it, `calling`
+ships it over SSH, `client` reads its answers.
 """
 
 from console.nodes.agent.client import (

@@ -20,5 +20,11 @@ class Runner(Protocol):
     def name(self) -> str: ...
 
     async def run(
-        self, script: str, *, args: Sequence[str] = ..., timeout: float = ..., stdin: bytes = ..., check: bool = ...
+        self,
+        script: str,
+        *,
+        args: Sequence[str] = ...,
+        timeout: float = ...,
+        stdin: bytes = ...,
+        check: bool = ...,
     ) -> Answered: ...

@@ -1,0 +1,79 @@
+"""One call of the agent: the request goes in over stdin, one JSON document comes back, made safe."""
+
+import json
+import os
+from typing import Any
+
+from console.core.errors import AnswerUnreadable, InputError, ScriptFailed, ServiceError
+from console.core.plan.service import BorrowedService, NoService
+from console.nodes.agent.bundle import bundle
+from console.nodes.agent.runner import Answered, Runner
+from console.nodes.text import clean
+
+_NOT_INSTALLED = 98
+_CALL = f'f=~/.lab/agent/"$1"; [ -r "$f" ] || exit {_NOT_INSTALLED}; exec python3 "$f" "$2"'
+_INSTALL = (
+    'set -e; umask 077; mkdir -p ~/.lab/agent; f=~/.lab/agent/"$1"; t="$f.$$"; cat > "$t"; '
+    '[ "$(wc -c < "$t")" -eq "$2" ]; mv "$t" "$f"'
+)
+_REFUSED = 3
+
+
+async def call(node: Runner, subcommand: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+    """The answer to one request; the program is brought to the node when it is not there yet.
+
+    Raises `InputError` or `ServiceError` for a refusal, `NodeError` for trouble on the way or on the node.
+    """
+    packed = bundle()
+    data = json.dumps(request).encode()
+    answer = await node.run(_CALL, args=(packed.name, subcommand), timeout=timeout, stdin=data, check=False)
+    if answer.exit_status == _NOT_INSTALLED:
+        await node.run(
+            _INSTALL, args=(packed.name, str(len(packed.data))), timeout=60, stdin=packed.data, check=True
+        )
+        answer = await node.run(
+            _CALL, args=(packed.name, subcommand), timeout=timeout, stdin=data, check=False
+        )
+    return _read(node, subcommand, answer)
+
+
+def _read(node: Runner, subcommand: str, answer: Answered) -> dict[str, Any]:
+    if answer.exit_status not in (0, _REFUSED):
+        lines = clean(answer.stderr).strip().splitlines()
+        raise ScriptFailed(
+            node.name,
+            f"the agent's {subcommand} ended with {answer.exit_status}",
+            exit_status=answer.exit_status if answer.exit_status is not None else -1,
+            why=lines[-1][:400] if lines else "",
+            next_step="python3 (3.8 or later) must be on the node" if answer.exit_status == 127 else "",
+        )
+    try:
+        document = json.loads(answer.stdout)
+        content = document["answer"] if answer.exit_status == 0 else document["refused"]
+    except (ValueError, KeyError, TypeError) as trouble:
+        raise AnswerUnreadable(
+            node.name, f"the agent's answer to {subcommand} can't be read", why=str(trouble)
+        ) from trouble
+    safe: dict[str, Any] = _safe(content)
+    if answer.exit_status == 0:
+        return safe
+    error = InputError if safe.get("kind") == "input" else ServiceError
+    raise error(safe["what"], why=safe["why"], next_step=safe["next"], node=node.name)
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_safe(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _safe(item) for key, item in value.items()}
+    return value
+
+
+def service_part(service: NoService | BorrowedService) -> dict[str, Any]:
+    """What a request says about the service; the API key travels in it and is written down nowhere."""
+    if isinstance(service, NoService):
+        return {"spec": None}
+    key = os.environ.get(service.api_key_env) if service.api_key_env else None
+    return {"spec": service.model_dump(mode="json", exclude={"overrides"}), "api_key": key}

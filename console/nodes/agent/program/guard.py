@@ -1,0 +1,441 @@
+"""The guard: samples, lease and floor of one window, independent of any connection."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import Callable
+
+from . import commands, containers, gpu, memory, processes, samples
+from .answers import Doc, Refused, read_request
+from .floor import FloorWatch
+from .folder import Folder, Lock, boot_id, boottime, read_document
+from .kinds import Kind, kind_of
+from .status import guard_identity, lease_now, operation_now, status
+
+_LOOK_SECONDS = 0.25
+_JOBS_SECONDS = 10.0
+_APPS_SECONDS = 15.0
+_OPERATION_LIMIT_SECONDS = 6 * 3600.0
+_LOCK_ON_FAULT = 7  # MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT
+
+
+def start(folder: Folder, request: Doc) -> Doc:
+    """Check, then start the guard detached; the same holder gets the running one. Answers the status."""
+    spec = request["guard"]
+    total = memory.reading()["total_bytes"]
+    for phase in ("training", "restoring"):
+        floor = spec["floors"][f"{phase}_bytes"]
+        if floor >= total:
+            raise Refused(
+                f"the {phase} floor of {floor} bytes is not below the node's total memory of {total} bytes",
+                kind="input",
+                next_step="lower the floor in the profile",
+            )
+    left = spec["window_seconds_left"]
+    if left is not None and left <= 0:
+        raise Refused(
+            "the window is already over", kind="input", next_step="give a window that ends in the future"
+        )
+    folder.create()
+    standing = read_document(os.path.join(folder.root, "guard.lock"))
+    other = _standing_elsewhere(folder, standing)
+    if other:
+        raise Refused(
+            f"a guard of experiment {other} stands on this node", next_step=f"end the window of {other} first"
+        )
+    if guard_identity(folder.state()) is not None:
+        return _join(folder, request)
+    _begin_state(folder)
+    _write_lease(folder, spec, renewals=0)
+    try:
+        commands.start_detached("guard-run", request, folder.file("guard.log"))
+    except commands.Failed as trouble:
+        raise Refused("the guard did not start", why=str(trouble), next_step="look at guard.log") from None
+    if guard_identity(folder.state()) is None:
+        raise Refused("another guard was started at the same moment", next_step="look at its status")
+    return status(folder, {})
+
+
+def _standing_elsewhere(folder: Folder, standing: Doc) -> str | None:
+    name = standing.get("experiment")
+    if not name or name == folder.experiment:
+        return None
+    there = Folder(folder.root, str(name))
+    return str(name) if guard_identity(there.state()) is not None else None
+
+
+def _join(folder: Folder, request: Doc) -> Doc:
+    """A guard stands already: its holder is answered, another console is refused unless it takes over."""
+    spec = request["guard"]
+    lease = folder.lease()
+    holder = lease.get("holder")
+    if holder != spec["holder"] and not request["takeover"]:
+        raise Refused(
+            f"{holder} holds this node",
+            why=f"the lease has another {lease_now(lease, folder.state())['seconds_left'] or 0:.0f} s",
+            next_step="end the other console's window, or take it over",
+        )
+    if lease_now(lease, folder.state())["state"] != "held":
+        raise Refused(
+            "the lease is over and the guard restores the service", next_step="wait until it has ended"
+        )
+    if holder != spec["holder"]:
+        folder.account("taken over", f"{spec['holder']} from {holder}")
+    _write_lease(folder, spec, renewals=lease.get("renewals", 0))
+    return status(folder, {})
+
+
+def _begin_state(folder: Folder) -> None:
+    """A new window begins with a clean state, unless the last one left its service unrestored."""
+    before = folder.state()
+    rebooted = bool(before.get("guard")) and before["guard"].get("boot_id") != boot_id()
+    if rebooted:
+        folder.account(
+            "the node was rebooted", "seen from its boot id", was=before["guard"]["boot_id"], now=boot_id()
+        )
+
+    def begin(state: Doc) -> None:
+        kept = (
+            {
+                key: state.get(key)
+                for key in ("stop", "restore", "start_tried_at", "floor_events", "came_back_at")
+            }
+            if state.get("service_touched")
+            else {}
+        )
+        touched = bool(state.get("service_touched"))
+        operation = operation_now(state)
+        state.clear()
+        state.update({key: value for key, value in kept.items() if value is not None})
+        state.update({"service_touched": touched, "operation": operation})
+
+    folder.change(begin)
+    if before.get("service_touched"):
+        folder.account("the service is still to be restored", "left so by the guard before this one")
+
+
+def _write_lease(folder: Folder, spec: Doc, renewals: int) -> None:
+    now, left = boottime(), spec["window_seconds_left"]
+    with folder.lease_change() as lease:
+        phase = lease.get("phase") if renewals else None
+        lease.clear()
+        lease.update(
+            {
+                "holder": spec["holder"],
+                "boot_id": boot_id(),
+                "expires": now + spec["lease_seconds"],
+                "window_end": None if left is None else now + left,
+                "renewals": renewals,
+                "phase": phase,
+            }
+        )
+
+
+def renew(folder: Folder, request: Doc) -> Doc:
+    """Renew the lease. One that is over stays over: the guard is already bringing the service back."""
+    state = folder.state()
+    if not folder.lease():
+        raise Refused("no guard was started for this experiment", next_step="start the guard first")
+    with folder.lease_change() as lease:
+        if lease["holder"] != request["holder"]:
+            raise Refused(f"{lease['holder']} holds this node", next_step="end the other console's window")
+        if guard_identity(state) is None:
+            raise Refused("the guard is gone", next_step="start it again")
+        if lease_now(lease, state)["state"] == "held":
+            now, left = boottime(), request.get("window_seconds_left")
+            lease["expires"] = now + request["lease_seconds"]
+            lease["renewals"] = lease.get("renewals", 0) + 1
+            if left is not None:
+                lease["window_end"] = now + left
+            if request.get("phase"):
+                lease["phase"] = request["phase"]
+    return lease_now(folder.lease(), folder.state())
+
+
+def end(folder: Folder, request: Doc) -> Doc:
+    """End the guard; refused while it is the service's only hope."""
+    state = folder.state()
+    guard = guard_identity(state)
+    if guard is None:
+        return status(folder, {})
+    holder = folder.lease().get("holder")
+    if holder != request["holder"] and not request["force"]:
+        raise Refused(f"{holder} holds this node", next_step="let that console end its window")
+    if (state.get("service_touched") or operation_now(state)) and not request["force"]:
+        raise Refused(
+            "the service is not proven healthy, so the guard stays", next_step="restore the service first"
+        )
+    folder.account("guard told to end", "by force" if request["force"] else "")
+    os.kill(guard["pid"], signal.SIGTERM)
+    deadline = time.monotonic() + 10
+    while processes.alive(guard) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return status(folder, {})
+
+
+def run(handle: int) -> int:
+    """The detached side: hold the node's lock, stand guard until the window has ended."""
+    request = read_request()
+    folder = Folder(request["root"], request["experiment"])
+    lock = Lock(os.path.join(folder.root, "guard.lock"))
+    if not lock.take():
+        commands.say_ready(handle, {"busy": True})
+        return 1
+    lock.note(json.dumps({"experiment": folder.experiment, "pid": os.getpid()}))
+    own = processes.identity(os.getpid()) or {}
+    folder.set(
+        guard={"pid": os.getpid(), "start_ticks": own.get("start_ticks"), "boot_id": boot_id()}, ended=None
+    )
+    guard = Guard(folder, request)
+    folder.account(
+        "guard stands", f"pid {os.getpid()}, lease of {request['guard']['holder']}", **guard.protection
+    )
+    commands.say_ready(handle, {"pid": os.getpid()})
+    guard.stand()
+    lock.release()
+    return 0
+
+
+class Guard:
+    """Four threads: the floor (the main one), the clerk who writes samples, the errands, the GPU's reader."""
+
+    def __init__(self, folder: Folder, request: Doc) -> None:
+        self._folder, self._request, self._spec = folder, request, request["guard"]
+        self._ending = ""
+        self._restoring = False
+        self._finale: threading.Thread | None = None
+        self._jobs: dict[int, int] = {}
+        self._apps: dict[int, int | None] = {}
+        self._wake = threading.Event()
+        self._gpu = gpu.GpuStream()
+        self._floor = FloorWatch(folder, self._spec["floors"], lambda: self._restoring)
+        self.protection = _protect()
+
+    def stand(self) -> None:
+        signal.signal(signal.SIGTERM, lambda number, frame: self._end("told to end"))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._gpu.start()
+        for body in (self._clerk, self._errands):
+            threading.Thread(target=self._steady, args=(body,), name=body.__name__, daemon=True).start()
+        self._steady(self._watch)
+        self._gpu.end()
+        self._folder.set(ended=self._ending)
+        self._folder.account("guard ended", self._ending)
+
+    def _end(self, why: str) -> None:
+        self._ending = self._ending or why
+        self._wake.set()
+
+    def _steady(self, body: Callable[[], None]) -> None:
+        """Keep a thread's work going: what goes wrong in it is written down, and it goes on."""
+        while not self._ending:
+            try:
+                body()
+            except Exception as trouble:  # noqa: BLE001 - a guard that stops guarding is worse than any fault
+                traceback.print_exc(file=sys.stderr)
+                self._tell_fault(body.__name__.lstrip("_"), trouble)
+                time.sleep(1.0)
+
+    def _tell_fault(self, where: str, trouble: Exception) -> None:
+        try:
+            self._folder.account("guard stumbled", f"{where}: {type(trouble).__name__}: {trouble}")
+        except OSError:
+            print(f"the account can't be written: {trouble}", file=sys.stderr, flush=True)
+
+    def _watch(self) -> None:
+        while not self._ending:
+            time.sleep(self._floor.tick())
+
+    def _clerk(self) -> None:
+        file = samples.SampleFile(self._folder.file("samples.jsonl"), self._spec["samples_limit_bytes"])
+        due = time.monotonic()
+        while not self._ending:
+            file.append(samples.take(self._gpu.latest(), self._apps, self._jobs))
+            period = (
+                min(0.2, self._spec["sample_seconds"]) if self._floor.fast else self._spec["sample_seconds"]
+            )
+            due = max(due + period, time.monotonic())
+            while not self._ending and time.monotonic() < due:
+                self._wake.wait(min(_LOOK_SECONDS, max(0.0, due - time.monotonic())))
+                if self._floor.fast:
+                    due = min(due, time.monotonic() + 0.2)
+
+    def _errands(self) -> None:
+        service = _PeekAtService(self._folder)
+        jobs_at = apps_at = 0.0
+        while not self._ending:
+            now = time.monotonic()
+            state = self._folder.state()
+            operation = operation_now(state)
+            self._restoring = operation is not None and operation["name"] == "restore"
+            if self._finale is None:
+                self._check_lease(state)
+                if operation is None:
+                    service.look(state, now)
+            if now >= jobs_at:
+                jobs_at = now + _JOBS_SECONDS
+                found = processes.lab_processes(self._folder.experiment_folder)
+                self._jobs = {pid: size for pid in found for size in [processes.resident_bytes(pid)] if size}
+            if now >= apps_at:
+                apps_at = now + _APPS_SECONDS
+                threading.Thread(target=self._list_apps, name="apps", daemon=True).start()
+            self._wake.wait(_LOOK_SECONDS)
+
+    def _list_apps(self) -> None:
+        self._apps, _ = gpu.compute_apps()
+
+    def _check_lease(self, state: Doc) -> None:
+        word = lease_now(self._folder.lease(), state)["state"]
+        if word == "held":
+            return
+        reason = "window over" if word == "window over" else "lease ran out"
+        self._folder.set(expired=reason)
+        self._folder.account(reason, "the lab's jobs are ended and the service is brought back")
+        self._finale = threading.Thread(target=self._steady_finale, name="finale")
+        self._finale.start()
+
+    def _steady_finale(self) -> None:
+        try:
+            self._bring_back()
+        except Exception as trouble:  # noqa: BLE001 - written down; the guard then ends with that reason
+            traceback.print_exc(file=sys.stderr)
+            self._tell_fault("bringing the service back", trouble)
+            self._end(f"could not bring the service back: {trouble}")
+
+    def _bring_back(self) -> None:
+        """What the guard is for: jobs ended, service restored once, health proven."""
+        ended = end_jobs(self._folder, self._docker(), self._spec["job_grace_seconds"], "lease")
+        self._folder.account("jobs ended", f"{len(ended)} processes", pids=sorted(ended))
+        self._folder.set(interrupt=True)
+        if not self._must_restore():
+            self._end("lease over; the service was never touched")
+            return
+        self._wait_unless_ended(self._spec["restore_delay_seconds"])
+        outcome = self._restore()
+        self._end(
+            f"lease over; restore: {outcome['state']}, {outcome['detail']}" if outcome else "told to end"
+        )
+
+    def _must_restore(self) -> bool:
+        """Whether the service was touched; a stop that is going on decides that first."""
+        deadline = time.monotonic() + _OPERATION_LIMIT_SECONDS
+        while not self._ending and time.monotonic() < deadline:
+            state = self._folder.state()
+            if state.get("service_touched"):
+                return True
+            if operation_now(state) is None:
+                return False
+            self._wake.wait(_LOOK_SECONDS)
+        return False
+
+    def _restore(self) -> Doc | None:
+        """Attach to a restore that is going on, else begin one; at most one more if its process dies."""
+        for _ in range(3):
+            state = self._folder.state()
+            if operation_now(state) is None or operation_now(state)["name"] != "restore":  # type: ignore[index]
+                noted = read_document(self._folder.file("service.json"))
+                commands.start_detached(
+                    "operation", self._restore_request(noted), self._folder.file("guard.log")
+                )
+            while not self._ending:
+                state = self._folder.state()
+                current = operation_now(state)
+                if current is None or current["name"] != "restore":
+                    break
+                self._wake.wait(_LOOK_SECONDS)
+            outcome: Doc | None = self._folder.state().get("restore")
+            if outcome is not None or self._ending:
+                return outcome
+            self._folder.account("the restore's process ended without a result", "the guard takes it up")
+        return {"state": "died", "detail": "the restore ended three times without a result"}
+
+    def _restore_request(self, noted: Doc) -> Doc:
+        return {
+            "root": self._folder.root,
+            "experiment": self._folder.experiment,
+            "name": "restore",
+            "id": f"guard-{os.getpid()}-{time.time():.3f}",
+            "by": "guard",
+            "spec": noted["spec"],
+            "record": noted["record"],
+            "answers": noted["answers"],
+            "api_key": self._request.get("api_key"),
+            "accept_held_memory": False,
+            "again": False,
+        }
+
+    def _docker(self) -> list[str]:
+        return list((self._request.get("spec") or {}).get("docker") or ["docker"])
+
+    def _wait_unless_ended(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._ending and time.monotonic() < deadline:
+            self._wake.wait(min(_LOOK_SECONDS, seconds))
+
+
+class _PeekAtService:
+    """Watches a stopped service for coming back by itself."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._kind: Kind | None = None
+        self._due = 0.0
+
+    def look(self, state: Doc, now: float) -> None:
+        stopped = state.get("service_touched") and state.get("stop") and not state.get("restore")
+        if not stopped:
+            self._kind = None
+            return
+        if self._kind is None:
+            self._kind = kind_of(read_document(self._folder.file("service.json"))["spec"])
+        if now < self._due:
+            return
+        self._due = now + self._kind.peek_seconds
+        try:
+            running = self._kind.peek()
+        except commands.Failed as trouble:
+            self._folder.account("the service can't be looked at", str(trouble))
+            return
+        if running and not state.get("came_back_at"):
+            self._folder.set(came_back_at=time.time())
+            self._folder.account(
+                "came back by itself", "the service runs although it was stopped for the window"
+            )
+        elif not running and state.get("came_back_at"):
+            self._folder.set(came_back_at=None)
+            self._folder.account("gone again", "the service that came back by itself runs no more")
+
+
+def end_jobs(folder: Folder, docker: list[str], grace_seconds: float, reason: str) -> dict[int, str]:
+    """Every process and container of the experiment on this node, ended; run id by pid."""
+    ended = processes.end_lab_processes(folder.experiment_folder, grace_seconds)
+    containers.end_of_lab(docker, folder.experiment, grace_seconds)
+    processes.note_end(folder.experiment_folder, set(ended.values()), reason, {"at": time.time()})
+    return ended
+
+
+def _protect() -> Doc:
+    """Make this process the last to be killed and never swapped out, as far as its user may."""
+    protection: Doc = {"memory_locked": False, "oom_score_adj": None}
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        protection["memory_locked"] = libc.mlockall(_LOCK_ON_FAULT) == 0
+    except OSError:
+        pass
+    for score in ("-1000", "-500", "0"):
+        try:
+            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+                file.write(score)
+        except OSError:
+            continue
+        protection["oom_score_adj"] = int(score)
+        break
+    return protection

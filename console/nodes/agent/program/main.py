@@ -1,0 +1,103 @@
+"""Subcommands: a JSON request on standard input, one JSON document on standard output.
+
+Exit status 0 with `{"answer": …}`, 3 with `{"refused": …}`. What the guard does not need is imported late:
+it has to stay small for hours.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from . import guard, memory, samples
+from .answers import Doc, Refused, print_answer, print_refusal, read_request
+from .folder import Folder
+from .status import status
+
+
+def _inspect(folder: Folder, request: Doc) -> Doc:
+    from .recording import inspect
+
+    return inspect(request)
+
+
+def _begin(folder: Folder, request: Doc) -> Doc:
+    from .operating import begin
+
+    return begin(folder, request)
+
+
+def _prove_free(folder: Folder, request: Doc) -> Doc:
+    from .stopping import look_free
+
+    return look_free(request)
+
+
+def _prove_health(folder: Folder, request: Doc) -> Doc:
+    from .restoring import prove
+
+    return prove(request)
+
+
+def _service_log(folder: Folder, request: Doc) -> Doc:
+    from . import commands
+    from .kinds import kind_of
+    from .masking import mask_text
+
+    try:
+        return {"text": mask_text(kind_of(request["spec"]).log(request["since"], request["limit_bytes"]))}
+    except commands.Failed as trouble:
+        raise Refused("the service's log can't be read", why=str(trouble)) from None
+
+
+def _samples(folder: Folder, request: Doc) -> Doc:
+    return {"samples": samples.since(folder.file("samples.jsonl"), request["since"], request["limit"])}
+
+
+def _account(folder: Folder, request: Doc) -> Doc:
+    return {"lines": folder.account_since(request["since"])}
+
+
+def _end_jobs(folder: Folder, request: Doc) -> Doc:
+    ended = guard.end_jobs(folder, request["docker"], request["grace_seconds"], "asked")
+    return {"pids": sorted(ended)}
+
+
+def _sample(folder: Folder, request: Doc) -> Doc:
+    return {"memory": memory.reading()}
+
+
+_SUBCOMMANDS: dict[str, Callable[[Folder, Doc], Doc]] = {
+    "inspect": _inspect,
+    "begin": _begin,
+    "prove-free": _prove_free,
+    "prove-health": _prove_health,
+    "service-log": _service_log,
+    "guard-start": guard.start,
+    "guard-end": guard.end,
+    "lease": guard.renew,
+    "status": status,
+    "samples": _samples,
+    "sample": _sample,
+    "account": _account,
+    "end-jobs": _end_jobs,
+}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["guard-run"]:
+        return guard.run(int(arguments[1]))
+    if arguments[:1] == ["operation"]:
+        from .operating import run
+
+        return run(int(arguments[1]))
+    try:
+        subcommand = _SUBCOMMANDS.get(arguments[0] if arguments else "")
+        if subcommand is None:
+            raise Refused(f"no such subcommand; there are {', '.join(sorted(_SUBCOMMANDS))}", kind="input")
+        request = read_request()
+        folder = Folder(str(request.get("root") or "~/.lab"), str(request.get("experiment") or "none"))
+        print_answer(subcommand(folder, request))
+    except Refused as refusal:
+        print_refusal(refusal)
+        return 3
+    return 0

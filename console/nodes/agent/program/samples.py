@@ -1,0 +1,64 @@
+"""The guard's samples: an append-only file of bounded size, numbered without gaps."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from . import memory
+from .answers import Doc
+from .folder import _last_number, _lines
+
+
+class SampleFile:
+    """Appends samples; when half of the limit is full, the part becomes `.1` and a new one begins."""
+
+    def __init__(self, path: str, limit_bytes: int) -> None:
+        self._path, self._part_limit = path, limit_bytes // 2
+        self._open()
+        self.number = _last_number(self._handle) or _last_in(path + ".1")
+
+    def _open(self) -> None:
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._handle).st_size
+
+    def append(self, sample: Doc) -> None:
+        self.number += 1
+        line = json.dumps(dict(sample, n=self.number)).encode() + b"\n"
+        if self._size + len(line) > self._part_limit:
+            os.close(self._handle)
+            os.replace(self._path, self._path + ".1")
+            self._open()
+        self._size += os.write(self._handle, line)
+
+
+def _last_in(path: str) -> int:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return _last_number(handle)
+    finally:
+        os.close(handle)
+
+
+def since(path: str, number: int, limit: int) -> list[Doc]:
+    """Samples after that number, oldest first, at most `limit`."""
+    current = _lines(path)
+    if not current or current[0]["n"] > number + 1:
+        current = _lines(path + ".1") + current
+    return [sample for sample in current if sample["n"] > number][:limit]
+
+
+def take(gpu_values: Doc, gpu_processes: dict[int, int | None], jobs: dict[int, int]) -> Doc:
+    """One sample, without its number."""
+    return {
+        "at": time.time(),
+        "memory": memory.reading(),
+        **gpu_values,
+        "gpu_processes": gpu_processes,
+        "jobs": jobs,
+        "compact_stall": memory.parse_compact_stall(memory.read_text("/proc/vmstat")),
+    }
