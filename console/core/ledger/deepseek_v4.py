@@ -79,7 +79,7 @@ class V4Attention(Shape):
         return self.streams * self.streams * hidden + self.streams + 1
 
     def core_flops(self, span: float) -> float:
-        """Two products per attended key, of the window and of compressed keys; the indexer scores every 4th."""
+        """Two products per attended key, window and compressed; the indexer scores every fourth key."""
         keys, scores = float(self.window), 0.0
         if self.ratio == 128:
             keys += span / 128 / 2

@@ -197,7 +197,7 @@ def _adapters(setup: Setup, blocks: tuple[Block, ...]) -> tuple[int, int]:
 
 
 def _in_flight(setup: Setup, index: int, blocks: tuple[Block, ...]) -> list[Term]:
-    """Activations of all micro-batches in flight; under full recomputation also one layer's own, for a while."""
+    """Activations of all micro-batches in flight; under full recomputation also one layer's own."""
     copies = in_flight(index, setup.topology.sizes.pp, setup.topology.sizes.vpp, setup.batch.micro_batches)
     fixed = (setup.architecture, setup.topology.sizes, setup.batch, setup.method)
     if setup.recompute.kind != "full":

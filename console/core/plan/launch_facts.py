@@ -103,7 +103,7 @@ class LaunchFacts(BaseModel):
 
 
 class Finding(BaseModel):
-    """One thing known to go wrong. An error stops or spoils the run, a warning costs, a note is good to know."""
+    """One thing known to go wrong. An error stops or spoils the run, a warning costs, a note informs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

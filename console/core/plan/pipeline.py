@@ -70,7 +70,7 @@ def parse_layout(text: str, *, pp: int, layers: int, mtp: int = 0) -> PipelineLa
             why="pp and layers must be at least 1, MTP at least 0",
             next_step="give positive counts",
         )
-    stages = tuple(_expand(text).split("|"))
+    stages = tuple(expand_layout(text).split("|"))
     _check_letters(stages, text)
     if len(stages) % pp:
         raise InputError(
@@ -126,7 +126,8 @@ def stage_layers(
     return tuple(counts)
 
 
-def _expand(text: str) -> str:
+def expand_layout(text: str) -> str:
+    """A layout without commas and repeat counts: `E(t|)*2L` -> `Et|t|L`."""
     if len(text) > LAYOUT_TEXT_MAX:
         raise InputError(
             f"layout of {len(text)} characters",

@@ -2,7 +2,7 @@
 
 from console.core.errors import InputError
 from console.core.plan.launch_facts import Finding, LaunchFacts, version_key
-from console.core.plan.pipeline import parse_layout
+from console.core.plan.pipeline import expand_layout, parse_layout
 
 NO_DEEPSEEK_V4 = {"ms_swift": (4, 4, 1), "megatron_core": (0, 18, 0), "mcore_bridge": (1, 6, 0)}
 """The newest releases that are known not to know the `dsv4_hybrid` attention."""
@@ -62,8 +62,8 @@ def layout_mismatch(facts: LaunchFacts) -> Finding | None:
     if not text:
         return None
     stages_of = facts.number("pipeline_model_parallel_size", 1)
-    layers = facts.model_layers or max(1, _expanded_layers(text, stages_of))
     try:
+        layers = facts.model_layers or max(1, expand_layout(text).count("t"))
         parse_layout(text, pp=stages_of, layers=layers, mtp=facts.number("mtp_num_layers", 0))
     except InputError as error:
         return Finding(
@@ -104,17 +104,6 @@ def foreign_target_modules(facts: LaunchFacts) -> Finding | None:
         if_ignored="no adapter is attached there; the run fails or trains less than meant",
         remedy=f"use all-linear, or some of {', '.join(known)}",
     )
-
-
-def _expanded_layers(text: str, pp: int) -> int:
-    """Layers that the layout itself holds, when the model's count is not known."""
-    try:
-        parse_layout(text, pp=pp, layers=1)
-    except InputError as error:
-        words = error.what.split()
-        if words[-1:] == ["t"] and words[-2].isdecimal():
-            return int(words[-2])
-    return 1
 
 
 COMPATIBILITY_RULES = (

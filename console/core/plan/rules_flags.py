@@ -86,7 +86,7 @@ def tuner_not_given(facts: LaunchFacts) -> Finding | None:
         rule="tuner-not-given",
         severity="warning",
         what=f"tuner_type is not given, so this trains {facts.tuner}",
-        if_ignored=f"the other program would train {other}: runs are not comparable, memory differs many times",
+        if_ignored=f"the other program would train {other}: neither memory nor time compare",
         remedy="always pass --tuner_type",
     )
 
