@@ -31,9 +31,17 @@ class Action:
 
     @property
     def shown_key(self) -> str:
-        """The key as a person would name it: the first of several."""
-        first = self.key.split(",")[0]
-        return _KEY_NAMES.get(first, first.replace("ctrl+", "^"))
+        """The first of its keys, as a person would name it."""
+        return _name(self.key.split(",")[0])
+
+    @property
+    def shown_keys(self) -> str:
+        """All of its keys."""
+        return " ".join(_name(key) for key in self.key.split(","))
+
+
+def _name(key: str) -> str:
+    return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
 
 
 _KEY_NAMES = {

@@ -1,4 +1,4 @@
-"""A state as a glyph, a colour and a word: each of the three is enough by itself. All glyphs are one cell wide."""
+"""A state as a glyph, a colour and a word, each enough by itself. All glyphs are one cell wide."""
 
 from dataclasses import dataclass
 

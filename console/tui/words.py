@@ -1,4 +1,4 @@
-"""The catalogue of titles and labels in both languages. What machines and people wrote is never translated."""
+"""The catalogue of titles and labels in both languages. What machines and people wrote stays as it is."""
 
 from typing import Literal
 

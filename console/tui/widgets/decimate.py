@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ class Pieces:
 
 
 def decimate(x: Sequence[float] | Floats, y: Sequence[float | None] | Floats, width: int) -> Pieces:
-    """At most two points (least and greatest, in order) per column of `width`. None, NaN and inf make gaps."""
+    """At most two points, least and greatest, per column of `width`. None, NaN and inf make gaps."""
     xs = np.asarray(x, dtype=np.float64)
     ys = np.asarray([np.nan if value is None else value for value in y], dtype=np.float64)
     finite = np.isfinite(ys)
@@ -39,7 +40,7 @@ def _thin(xs: Floats, ys: Floats, width: int) -> tuple[Floats, Floats]:
     column = np.minimum(((xs - xs[0]) / (xs[-1] - xs[0]) * width).astype(np.int64), width - 1)
     bounds = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1, [len(xs)]))
     kept: list[int] = []
-    for first, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, end in pairwise(bounds):
         part = ys[first:end]
         kept.extend(sorted({int(first + part.argmin()), int(first + part.argmax())}))
     return xs[kept], ys[kept]

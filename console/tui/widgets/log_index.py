@@ -145,7 +145,7 @@ class LogIndex:
 
     def _reopen(self) -> bool:
         try:
-            status = os.stat(self.path)
+            status = self.path.stat()
         except OSError:
             return False
         inode = (status.st_dev, status.st_ino)

@@ -113,7 +113,7 @@ class LogView(ScrollView, can_focus=True):
             self.refresh()
 
     def find(self, needle: str, step: int) -> bool:
-        """Move to the next (1) or previous (-1) row that holds `needle`, ignoring case; whether there is one."""
+        """Move to the next (1) or previous (-1) row with `needle`, ignoring case; whether there is one."""
         self.needle = needle
         wanted, count = needle.casefold(), self.row_count
         for distance in range(1, count + 1):

@@ -1,0 +1,73 @@
+"""The single next action, from the state alone."""
+
+from datetime import datetime
+from statistics import median
+
+from console.core.record.experiment import Experiment
+from console.core.record.views import RunView
+from console.tui import figures
+from console.tui.words import Words
+
+
+def next_action(
+    experiment: Experiment, now: datetime, words: Words, *, read_only: bool
+) -> tuple[str, str | None]:
+    """What comes next in words, and the id of the action that brings it about, if a person has to."""
+    if decision := experiment.open_decision:
+        if read_only:
+            return words("next.watch_decide", subject=decision.subject), None
+        return words("next.decide", subject=decision.subject), "decide"
+    if experiment.outcome:
+        return words("next.closed", outcome=experiment.outcome), None
+    if hypotheses_due(experiment) and not read_only:
+        return words("next.hypotheses"), "hypotheses"
+    if run := experiment.current_run:
+        return _running(experiment, run, words), None
+    for item in experiment.checklist.items:
+        if experiment.items[item.id].state == "running":
+            title = item.title_zh if words.lang == "zh" else item.title
+            return words("next.item", number=item.number, title=title), None
+    if service_is_out(experiment) and all(experiment.runs_of(c) for c in experiment.configurations):
+        return words("next.restore_first"), None if read_only else "restore"
+    return words("next.nothing"), None
+
+
+def hypotheses_due(experiment: Experiment) -> bool:
+    """The checklist is done, no run of the matrix has been planned, and nothing was written yet."""
+    return (
+        experiment.hypotheses_at is None
+        and experiment.verdict is not None
+        and experiment.outcome is None
+        and not any(run.purpose == "matrix" for run in experiment.runs.values())
+    )
+
+
+def service_is_out(experiment: Experiment) -> bool:
+    """The lab has stopped the service and it is not proven back."""
+    return experiment.service.was_stopped and experiment.service.state != "healthy"
+
+
+def seconds_left(run: RunView) -> float | None:
+    """Time to the run's last step at the median pace of its latest steps; None while too few are known."""
+    last = run.last_step
+    if last is None or last.total is None or len(run.steps) < 3:
+        return None
+    pace = median(
+        (b.at - a.at).total_seconds() / max(1, b.step - a.step)
+        for a, b in zip(run.steps[-21:-1], run.steps[-20:], strict=False)
+    )
+    return pace * max(0, last.total - last.step)
+
+
+def _running(experiment: Experiment, run: RunView, words: Words) -> str:
+    last = run.last_step
+    if last is None:
+        return words("next.starting", run=run.config)
+    parts = [words("next.running", run=run.config, step=f"{last.step}/{last.total or '?'}")]
+    if (left := seconds_left(run)) is not None:
+        parts.append(words("next.about", time=figures.span(left)))
+    ids = experiment.configurations
+    following = ids[ids.index(run.config) + 1 :] if run.purpose == "matrix" and run.config in ids else ()
+    if following:
+        parts.append(words("next.then", config=following[0]))
+    return ", ".join(parts)
