@@ -1,0 +1,39 @@
+"""How `lab ledger` answers: text or JSON on stdout, one line of complaint on stderr."""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+import typer
+
+from console.core.errors import InputError
+
+Arguments = ParamSpec("Arguments")
+
+
+def one_line(error: InputError) -> str:
+    """What, why and the nearest valid value on one line, whatever they contain."""
+    message = f"{error.what}: {error.why}" if error.why else error.what
+    if error.next_step:
+        message += f"; try: {error.next_step}"
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in message).split())
+
+
+def answers(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """A command whose InputError becomes one line and exit 2."""
+
+    @functools.wraps(command)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except InputError as error:
+            typer.echo(one_line(error), err=True)
+            raise typer.Exit(error.exit_code) from None
+
+    return run
+
+
+def answer(payload: dict[str, Any], text: str, *, as_json: bool) -> None:
+    """Print one answer."""
+    typer.echo(json.dumps(payload, ensure_ascii=False, allow_nan=False) if as_json else text)

@@ -1,0 +1,378 @@
+"""`lab ledger flops|time|mfu|cost`: work, rates, wall-clock and money."""
+
+from typing import Annotated, Any
+
+import typer
+
+from console.cli import ledger_text as text
+from console.cli.ledger_answer import answer, answers
+from console.cli.ledger_options import (
+    Config,
+    DeviceName,
+    Dp,
+    Global,
+    Json,
+    MethodName,
+    Micro,
+    Model,
+    Pp,
+    Rank,
+    RecomputeName,
+    Sequence,
+    Targets,
+    Tp,
+    Vpp,
+    chosen_architecture,
+    chosen_batch,
+    chosen_method,
+    chosen_recompute,
+    chosen_sizes,
+)
+from console.core.errors import InputError
+from console.core.ledger import catalogue
+from console.core.ledger.architecture import Architecture
+from console.core.ledger.cost import converted_days, cost, training_flops, training_seconds, wall_clock
+from console.core.ledger.flops import TokenFlops, flops_per_token, lora_parameters
+from console.core.ledger.memory import Setup
+from console.core.ledger.methods import Method
+from console.core.ledger.mfu import hfu, mfu_6n, mfu_lora, mfu_megatron, sustained_tflops_6n
+from console.core.ledger.numbers import require_positive
+from console.core.ledger.paper import setup_step, tokens_per_step
+from console.core.ledger.steptime import StepTime, probed_step
+from console.core.plan.topology import derive
+
+Span = Annotated[
+    float | None,
+    typer.Option("--span", help="Attention span sum(L^2)/sum(L) of packed data; else the sequence."),
+]
+Params = Annotated[float | None, typer.Option("--params", help="Parameters, for MoE those active per token.")]
+Devices = Annotated[int, typer.Option("--devices", help="Devices taking part.")]
+SECONDS_PER_HOUR = 3600
+
+
+@answers
+def flops_command(
+    model: Model = None,
+    config: Config = None,
+    method: MethodName = "full",
+    rank: Rank = 8,
+    targets: Targets = "all-linear",
+    seq: Sequence = 2048,
+    span: Span = None,
+    recompute: RecomputeName = "selective",
+    tokens: Annotated[float, typer.Option(help="Tokens to train on.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """FLOPs per token, under each convention by its name."""
+    architecture = chosen_architecture(model, config).architecture
+    trained = chosen_method(method, rank, targets)
+    require_positive(tokens=tokens)
+    flops = _token_flops(architecture, trained, float(seq) if span is None else span, recompute)
+    six = 6.0 * architecture.parameters.active
+    payload = {
+        "model": architecture.name,
+        "method": trained.kind,
+        "flops_per_token": flops.model,
+        "hardware_flops_per_token": flops.hardware,
+        "attention_flops_per_token": flops.attention,
+        "flops_per_token_6n": six,
+        "total_flops": flops.model * tokens,
+        "convention": "Megatron: 6 N_g + causal half of attention; frozen weights 4 N_g",
+    }
+    lines = [
+        f"{architecture.name} · {trained.kind} · attention span {seq if span is None else span:g} tokens",
+        text.row(
+            "model",
+            f"{flops.model / 1e9:.2f} GFLOP",
+            "per token: matrices + attention (Megatron's convention)",
+        ),
+        text.row("  of it attention", f"{flops.attention / 1e9:.2f} GFLOP", "causal half"),
+        text.row("hardware", f"{flops.hardware / 1e9:.2f} GFLOP", f"with recompute {recompute}"),
+        text.row("6N", f"{six / 1e9:.2f} GFLOP", "the course's convention, on active parameters"),
+    ]
+    if tokens != 1:
+        lines.append(text.row("all tokens", f"{flops.model * tokens:.3g} FLOP"))
+    answer(payload, "\n".join(lines), as_json=as_json)
+
+
+@answers
+def mfu_command(
+    peak_tflops: Annotated[float | None, typer.Option(help="Dense peak of one device.")] = None,
+    dtype: Annotated[str, typer.Option(help="Compute dtype, for the device's peak.")] = "bf16",
+    params: Params = None,
+    model: Model = None,
+    config: Config = None,
+    method: MethodName = "full",
+    rank: Rank = 8,
+    targets: Targets = "all-linear",
+    seq: Sequence = 2048,
+    span: Span = None,
+    recompute: RecomputeName = "selective",
+    tokens_per_step: Annotated[float | None, typer.Option(help="Real tokens of one step, not slots.")] = None,
+    step_seconds: Annotated[float | None, typer.Option(help="Steady seconds per step.")] = None,
+    tokens_per_second: Annotated[float | None, typer.Option(help="Instead of the two above.")] = None,
+    devices: Devices = 1,
+    device: DeviceName = None,
+    as_json: Json = False,
+) -> None:
+    """Utilisation under each convention, with the peak it is divided by."""
+    rate = _rate(tokens_per_step, step_seconds, tokens_per_second)
+    peak, origin = _peak(peak_tflops, device, dtype)
+    payload: dict[str, Any] = {
+        "tokens_per_second": rate,
+        "devices": devices,
+        "peak_tflops": peak,
+        "peak_dtype": dtype,
+        "peak_origin": origin,
+    }
+    lines = []
+    if params is None and model is None and config is None:
+        raise InputError("no parameters", why="MFU needs a model or its size", next_step="--params 14e9")
+    architecture = chosen_architecture(model, config).architecture if model or config else None
+    counted = params if params is not None else float(architecture.parameters.active) if architecture else 0.0
+    payload |= {
+        "params": counted,
+        "mfu_6n": mfu_6n(counted, rate, devices, peak),
+        "sustained_tflops_6n": sustained_tflops_6n(counted, rate),
+    }
+    lines.append(
+        text.row(
+            "MFU, 6N",
+            f"{payload['mfu_6n']:.1%}",
+            f"{payload['sustained_tflops_6n']:.1f} TFLOPS of all devices",
+        )
+    )
+    if architecture is not None:
+        attention_span = float(seq) if span is None else span
+        lines += _model_mfu(
+            payload, architecture, chosen_method(method, rank, targets), attention_span, recompute
+        )
+    lines.append(f"over {devices} x {peak:g} TFLOPS {dtype}, {origin}; {rate:,.1f} tokens/s")
+    answer(payload, "\n".join(lines), as_json=as_json)
+
+
+@answers
+def time_command(
+    params: Params = None,
+    tokens: Annotated[float | None, typer.Option(help="Tokens to train on.")] = None,
+    sustained_tflops: Annotated[float | None, typer.Option(help="Sustained rate of all devices.")] = None,
+    days: Annotated[float | None, typer.Option(help="Days on one machine, to carry over to several.")] = None,
+    machines: Annotated[float, typer.Option()] = 2.0,
+    efficiency: Annotated[float, typer.Option(help="Parallel efficiency.")] = 1.0,
+    mfu_before: Annotated[float, typer.Option()] = 0.35,
+    mfu_after: Annotated[float, typer.Option()] = 0.35,
+    step_seconds: Annotated[float | None, typer.Option(help="Measured seconds per step.")] = None,
+    steps: Annotated[int, typer.Option(help="Steps of the run.")] = 1,
+    start_seconds: Annotated[float, typer.Option(help="Start-up and compilation.")] = 0.0,
+    probe: Annotated[list[str] | None, typer.Option(help="MICRO_BATCHES:SECONDS, once or twice.")] = None,
+    micro_batch_count: Annotated[int, typer.Option(help="Micro-batches to predict from probes.")] = 16,
+    model: Model = None,
+    config: Config = None,
+    device: DeviceName = None,
+    method: MethodName = "full",
+    rank: Rank = 8,
+    targets: Targets = "all-linear",
+    recompute: RecomputeName = "selective",
+    tp: Tp = 1,
+    pp: Pp = 1,
+    vpp: Vpp = 1,
+    dp: Dp = 1,
+    micro: Micro = 1,
+    global_batch: Global = None,
+    seq: Sequence = 2048,
+    span: Span = None,
+    as_json: Json = False,
+) -> None:
+    """Time from tokens and a rate, from a paper band, from probes, or from measured steps."""
+    if days is not None:
+        carried = converted_days(
+            days,
+            machines=machines,
+            parallel_efficiency=efficiency,
+            utilisation_before=mfu_before,
+            utilisation_after=mfu_after,
+        )
+        rule = f"{days:g} / {machines:g} / {efficiency:g} x {mfu_before:g} / {mfu_after:g}"
+        answer(
+            {"days": carried, "seconds": carried * 86_400},
+            text.row("wall-clock", f"{carried:.1f} days", rule),
+            as_json=as_json,
+        )
+    elif sustained_tflops is not None or tokens is not None or params is not None:
+        _from_rate(params, tokens, sustained_tflops, as_json)
+    elif probe:
+        sizes = chosen_sizes(tp, pp, 1, 1, 1, vpp)
+        _show_step(
+            probed_step(tuple(map(_probe, probe)), micro_batch_count, sizes), steps, start_seconds, as_json
+        )
+    elif step_seconds is not None:
+        require_positive(step_seconds=step_seconds)
+        measured = StepTime(
+            seconds=step_seconds,
+            low_seconds=step_seconds,
+            high_seconds=step_seconds,
+            basis="measured",
+            reason="as given",
+        )
+        _show_step(measured, steps, start_seconds, as_json)
+    elif device is not None:
+        sizes = chosen_sizes(tp, pp, 1, 1, 1, vpp)
+        require_positive(dp=dp)
+        topology = derive(dp * sizes.dense_cut, sizes)
+        setup = Setup(
+            architecture=chosen_architecture(model, config).architecture,
+            topology=topology,
+            batch=chosen_batch(seq, micro, global_batch, topology),
+            method=chosen_method(method, rank, targets),
+            recompute=chosen_recompute(recompute),
+        )
+        step = setup_step(setup, catalogue.device(device), span=span)
+        _show_step(step, steps, start_seconds, as_json, tokens=tokens_per_step(setup))
+    else:
+        raise InputError(
+            "nothing to compute a time from",
+            why="a rate, probes, a step time or a device is needed",
+            next_step="--params 7e9 --tokens 1e9 --sustained-tflops 31",
+        )
+
+
+@answers
+def cost_command(
+    devices: Devices = 1,
+    hours: Annotated[float | None, typer.Option(help="Wall-clock hours.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Instead of hours.")] = None,
+    price: Annotated[float | None, typer.Option(help="Price of one device hour.")] = None,
+    service_away_hours: Annotated[float, typer.Option(help="Hours the service is stopped.")] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Device hours, money, and the hours the service is away."""
+    if (hours is None) == (seconds is None):
+        raise InputError(
+            "no duration, or two", why="one of hours and seconds is needed", next_step="--hours 4"
+        )
+    lasted = seconds if seconds is not None else (hours or 0.0) * SECONDS_PER_HOUR
+    if price is not None:
+        require_positive(price=price)
+    if not 0 <= service_away_hours < float("inf"):
+        raise InputError(f"service away {service_away_hours} h", why="must be 0 or more", next_step="0")
+    total = cost(
+        lasted,
+        devices,
+        price_per_device_hour=price,
+        service_away_seconds=service_away_hours * SECONDS_PER_HOUR,
+    )
+    lines = [
+        text.row(
+            "device hours", f"{total.device_hours:.2f} h", f"{devices} devices x {text.duration(lasted)}"
+        ),
+        text.row(
+            "money",
+            "unknown" if total.money is None else f"{total.money:.2f}",
+            "" if price else "no price given",
+        ),
+        text.row("service away", f"{total.service_away_hours:.2f} h"),
+    ]
+    answer(total.model_dump(), "\n".join(lines), as_json=as_json)
+
+
+def _token_flops(architecture: Architecture, method: Method, span: float, recompute: str) -> TokenFlops:
+    adapters = (
+        lora_parameters(architecture, method.lora_rank, method.targets).active if method.frozen_base else None
+    )
+    return flops_per_token(
+        architecture, span, lora_active_parameters=adapters, recompute=chosen_recompute(recompute).kind
+    )
+
+
+def _model_mfu(
+    payload: dict[str, Any], architecture: Architecture, method: Method, span: float, recompute: str
+) -> list[str]:
+    """Adds the conventions that need shapes, and returns their lines."""
+    rate, devices, peak = payload["tokens_per_second"], payload["devices"], payload["peak_tflops"]
+    lines = []
+    if method.frozen_base:
+        payload["mfu_lora"] = mfu_lora(
+            architecture, method.lora_rank, span, rate, devices, peak, method.targets
+        )
+        lines.append(
+            text.row("MFU, LoRA", f"{payload['mfu_lora']:.1%}", "4 N_g + C + 6 N_lora, the honest one here")
+        )
+    else:
+        payload["mfu_megatron"] = mfu_megatron(architecture, span, rate, devices, peak)
+        lines.append(text.row("MFU, Megatron", f"{payload['mfu_megatron']:.1%}", "6 N_g + C"))
+    hardware = _token_flops(architecture, method, span, recompute).hardware
+    payload["hfu"] = hfu(hardware, rate, devices, peak)
+    lines.append(text.row("HFU", f"{payload['hfu']:.1%}", f"with recompute {recompute}"))
+    return lines
+
+
+def _rate(
+    tokens_per_step: float | None, step_seconds: float | None, tokens_per_second: float | None
+) -> float:
+    if tokens_per_second is not None:
+        require_positive(tokens_per_second=tokens_per_second)
+        return tokens_per_second
+    if tokens_per_step is None or step_seconds is None:
+        raise InputError(
+            "no token rate",
+            why="tokens per step and seconds per step are needed",
+            next_step="--tokens-per-step 65536 --step-seconds 9.0",
+        )
+    require_positive(tokens_per_step=tokens_per_step, step_seconds=step_seconds)
+    return tokens_per_step / step_seconds
+
+
+def _peak(given: float | None, device: str | None, dtype: str) -> tuple[float, str]:
+    if given is not None:
+        require_positive(peak_tflops=given)
+        return given, "as given"
+    if device is None:
+        raise InputError(
+            "no peak", why="MFU is a share of it", next_step="--peak-tflops 312, or --device A100"
+        )
+    entry = catalogue.device(device)
+    figure = entry.peak(dtype)
+    return figure.value, f"{figure.origin} for {entry.name}"
+
+
+def _from_rate(params: float | None, tokens: float | None, sustained: float | None, as_json: bool) -> None:
+    if params is None or tokens is None or sustained is None:
+        raise InputError(
+            "params, tokens and sustained TFLOPS belong together",
+            why="one of them is missing",
+            next_step="--params 7e9 --tokens 1e9 --sustained-tflops 31",
+        )
+    flops, seconds = training_flops(params, tokens), training_seconds(params, tokens, sustained)
+    rule = f"6 x {params:g} x {tokens:g} = {flops:.2g} FLOP at {sustained:g} TFLOPS"
+    answer(
+        {"seconds": seconds, "days": seconds / 86_400, "flops": flops, "convention": "6N"},
+        text.row("wall-clock", text.duration(seconds), rule),
+        as_json=as_json,
+    )
+
+
+def _show_step(
+    step: StepTime, steps: int, start_seconds: float, as_json: bool, *, tokens: int | None = None
+) -> None:
+    total = wall_clock(step.seconds, steps, start_seconds=start_seconds)
+    lines = [text.step_text(step)]
+    if tokens is not None:
+        lines.append(
+            text.row("tokens", f"{tokens / step.seconds:,.0f} /s", f"{tokens:,} token slots per step")
+        )
+    if steps > 1:
+        lines.append(
+            text.row("wall-clock", text.duration(total.seconds), f"{steps} steps + {start_seconds:g} s start")
+        )
+    payload = {"step": step.model_dump(), "tokens_per_step": tokens, "steps": steps, "seconds": total.seconds}
+    answer(payload, "\n".join(lines), as_json=as_json)
+
+
+def _probe(given: str) -> tuple[int, float]:
+    count, _, took = given.partition(":")
+    try:
+        return int(count), float(took)
+    except ValueError:
+        raise InputError(
+            f"probe {given!r}", why="not MICRO_BATCHES:SECONDS", next_step="--probe 4:1.2"
+        ) from None
