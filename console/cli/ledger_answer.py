@@ -30,10 +30,21 @@ def answers(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except InputError as error:
             typer.echo(one_line(error), err=True)
             raise typer.Exit(error.exit_code) from None
+        except OverflowError:
+            typer.echo(
+                "a number is too large: the sum leaves the range of floats; try: check the zeros", err=True
+            )
+            raise typer.Exit(InputError.exit_code) from None
 
     return run
 
 
 def answer(payload: dict[str, Any], text: str, *, as_json: bool) -> None:
-    """Print one answer."""
-    typer.echo(json.dumps(payload, ensure_ascii=False, allow_nan=False) if as_json else text)
+    """Print one answer; raises InputError for one that is no finite number."""
+    try:
+        document = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InputError(
+            "the result is not finite", why="a number is too large", next_step="check the zeros"
+        ) from None
+    typer.echo(document if as_json else text)

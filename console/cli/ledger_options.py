@@ -52,6 +52,9 @@ DevicesPerNode = Annotated[int | None, typer.Option("--devices-per-node", help="
 
 Word = TypeVar("Word", bound=str)
 
+LARGEST_BATCH = 10**9
+LARGEST_RANK = 1_000_000
+
 METHODS: tuple[MethodKind, ...] = ("full", "lora", "qlora")
 RECOMPUTE: tuple[RecomputeKind, ...] = ("none", "selective", "full")
 
@@ -116,6 +119,8 @@ def chosen_word(name: str, given: str, known: Iterable[Word]) -> Word:
 def chosen_method(name: str, rank: int, targets: str) -> Method:
     kind = chosen_word("method", name, METHODS)
     require_positive(lora_rank=rank)
+    if rank > LARGEST_RANK:
+        raise InputError(f"lora rank {rank:.3g}", why=f"above {LARGEST_RANK:,}", next_step="lora rank 8")
     names = tuple(targets.replace(",", " ").split())
     return Method(kind=kind, lora_rank=rank, targets=names or ("all-linear",))
 
@@ -155,6 +160,11 @@ def chosen_sizes(
 def chosen_batch(sequence: int, micro: int, global_batch: int | None, topology: Topology) -> Batch:
     """The batch; without a global one, as many micro-batches as keep the pipeline full."""
     require_positive(sequence=sequence, micro_batch=micro)
+    for name, value in (("sequence", sequence), ("micro batch", micro), ("global batch", global_batch or 1)):
+        if value > LARGEST_BATCH:
+            raise InputError(
+                f"{name} {value:.3g}", why=f"above {LARGEST_BATCH:,}", next_step="check the zeros"
+            )
     sizes = topology.sizes
     if global_batch is None:
         count = max(sizes.pp, ceil((2 * (sizes.pp - 1) + 1) / sizes.vpp) + sizes.pp - 1)

@@ -13,7 +13,7 @@ from console.core.ledger.steptime import StepTime
 from console.core.plan.placement import Advice, Group
 from console.core.plan.topology import PipelineLayout, Topology
 
-LABEL_WIDTH = 24
+LABEL_WIDTH = 27
 
 
 def duration(seconds: float) -> str:

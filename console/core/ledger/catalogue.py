@@ -86,12 +86,8 @@ def _plain(name: str) -> str:
 def _unknown(what: str, name: str, known: list[str]) -> InputError:
     by_lower = {entry.lower(): entry for entry in known}
     near = get_close_matches(name.rsplit("/", 1)[-1].lower(), by_lower, n=1, cutoff=0.5)
-    nearest = f"nearest is {by_lower[near[0]]}; " if near else ""
-    return InputError(
-        f"unknown {what} {name[:80]!r}",
-        why="it is not in the catalogue",
-        next_step=nearest + f"known: {', '.join(known)}",
-    )
+    nearest = by_lower[near[0]] if near else f"one of {', '.join(known)}"
+    return InputError(f"unknown {what} {name[:80]!r}", why="it is not in the catalogue", next_step=nearest)
 
 
 @cache

@@ -10,6 +10,8 @@ from console.core.errors import InputError
 from console.core.ledger.mixers import Shape
 from console.core.ledger.numbers import GB, GIB
 
+VISIBLE_SHARE = 0.99
+
 Origin = Literal["published", "derived", "measured"]
 
 
@@ -37,13 +39,14 @@ class Device(Shape):
 
     @property
     def memory_bytes(self) -> int:
-        """Memory a process can see: the measured figure if there is one, otherwise the marketed one.
+        """Memory a process can see: the measured figure if there is one, otherwise 99 % of as many GiB as
+        marketed.
 
-        Data-centre cards are marketed in GB but carry about that many GiB; 80 GB cards show 79 to 80 GiB.
+        Data-centre cards are named in GB but carry about that many GiB (H100 79.1, H20 95.1, B200 179.1).
         """
         if self.usable_gib:
             return round(self.usable_gib.value * GIB)
-        return round(self.memory_gb.value * GB)
+        return round(VISIBLE_SHARE * self.memory_gb.value * GIB)
 
     def peak(self, dtype: str) -> Figure:
         """Dense peak for a compute dtype; InputError where the device has none."""

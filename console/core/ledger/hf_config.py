@@ -25,6 +25,7 @@ PLAIN = {"llama", "mistral", "mixtral", "deepseek_v2", "deepseek_v3", "deepseek_
 
 V4_RATIOS = {"sliding_attention": 0, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
 LARGEST_LAYERS = 4096
+LARGEST_COUNT = 10_000_000
 
 
 class ConfigReading(NamedTuple):
@@ -98,9 +99,11 @@ class _Fields:
                 why="parameters can't be counted without it",
                 next_step=f"add {key}, or name a model of the catalogue",
             )
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
             raise InputError(
-                f"{self._name}: {key} {value!r}", why="must be a whole number above 0", next_step=f"{key} 1"
+                f"{self._name}: {key} {str(value)[:40]}",
+                why=f"must be a whole number from 1 to {LARGEST_COUNT:,}",
+                next_step=f"{key} 1",
             )
         return value
 

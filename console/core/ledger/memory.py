@@ -84,8 +84,8 @@ class MemoryEstimate(Shape):
 def estimate(setup: Setup, device: Device | None = None) -> MemoryEstimate:
     """Predict the memory of every stage; raises InputError when the configuration can't run."""
     architecture, sizes = setup.architecture, setup.topology.sizes
-    require_sequence(setup.batch.sequence, sizes)
     counts = require_fit(sizes, architecture.shape)
+    require_sequence(setup.batch.sequence, sizes)
     if setup.method.frozen_base:
         require_targets(architecture, setup.method.targets)
     stages = tuple(_stage(setup, index, blocks) for index, blocks in enumerate(_cut(setup, counts)))

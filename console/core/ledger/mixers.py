@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Count = Field(ge=1)
+Count = Field(ge=1, le=10**9)
 STATE_CHUNK = 64
 
 

@@ -19,8 +19,8 @@ def require_positive(**values: float) -> None:
 
 
 def gib(count: float) -> str:
-    """Bytes as GiB (2^30) with one decimal."""
-    return f"{count / GIB:.1f} GiB"
+    """Bytes as GiB (2^30) with one decimal, as MiB below 0.1 GiB."""
+    return f"{count / GIB:.1f} GiB" if count >= 0.1 * GIB else f"{count / 2**20:.1f} MiB"
 
 
 def gb(count: float) -> str:

@@ -64,12 +64,9 @@ def parse_layout(text: str, *, pp: int, layers: int, mtp: int = 0) -> PipelineLa
 
     Commas are cosmetic; `(...)*n` expands first and does not nest; then `x*n` for any one character.
     """
-    if pp < 1 or layers < 1 or mtp < 0:
-        raise InputError(
-            f"layout for pp {pp}, {layers} layers, {mtp} MTP layers",
-            why="pp and layers must be at least 1, MTP at least 0",
-            next_step="give positive counts",
-        )
+    _check_positive(pp=pp, layers=layers)
+    if mtp < 0:
+        raise InputError(f"mtp {mtp}", why="must be 0 or more", next_step="mtp 0")
     stages = tuple(expand_layout(text).split("|"))
     _check_letters(stages, text)
     if len(stages) % pp:
@@ -93,9 +90,7 @@ def stage_layers(
     `first` and `last` are `decoder_first_pipeline_num_layers` and `decoder_last_pipeline_num_layers`; the
     remaining layers must divide evenly over the remaining ranks, and every rank's count by `vpp`.
     """
-    for name, value in (("layers", layers), ("pp", pp), ("vpp", vpp)):
-        if value < 1:
-            raise InputError(f"{name} {value}", why=f"{name} must be at least 1", next_step=f"{name} 1")
+    _check_positive(layers=layers, pp=pp, vpp=vpp)
     if pp == 1 and (first is not None or last is not None):
         raise InputError(
             "decoder_first/last_pipeline_num_layers with pp 1",
@@ -124,6 +119,16 @@ def stage_layers(
                 next_step=f"vpp {nearest_divisor(count, vpp)}, or another split",
             )
     return tuple(counts)
+
+
+def _check_positive(**counts: int) -> None:
+    for name, value in counts.items():
+        if not 1 <= value <= LAYOUT_ELEMENTS_MAX:
+            raise InputError(
+                f"{name} {value}",
+                why=f"must be from 1 to {LAYOUT_ELEMENTS_MAX}",
+                next_step=f"{name} {1 if value < 1 else LAYOUT_ELEMENTS_MAX}",
+            )
 
 
 def expand_layout(text: str) -> str:

@@ -62,9 +62,9 @@ class ParallelSizes(BaseModel):
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
             raise InputError(
-                f"{field} {first['input']!r}",
-                why=first["msg"],
-                next_step=f"give {field} as a whole number, 1 or more",
+                f"{field} {first['input']!r}"[:80],
+                why=f"must be a whole number from {0 if 'layers' in field else 1} to {WORLD_MAX:,}",
+                next_step=f"{field} 1",
             ) from None
 
     @property
@@ -150,18 +150,7 @@ def require_sequence(sequence: int, sizes: ParallelSizes) -> None:
 
 def require_fit(sizes: ParallelSizes, shape: ModelShape) -> tuple[int, ...]:
     """Layers per pipeline rank; raises InputError when heads, experts or layers do not divide."""
-    if shape.heads % sizes.tp:
-        raise InputError(
-            f"tp {sizes.tp}",
-            why=f"{shape.heads} attention heads do not divide by it",
-            next_step=f"tp {nearest_divisor(shape.heads, sizes.tp)}",
-        )
-    if shape.kv_heads >= sizes.tp and shape.kv_heads % sizes.tp:
-        raise InputError(
-            f"tp {sizes.tp}",
-            why=f"{shape.kv_heads} key-value heads do not divide by it",
-            next_step=f"tp {nearest_divisor(shape.kv_heads, sizes.tp)}",
-        )
+    _require_heads(sizes.tp, shape)
     _require_experts(sizes, shape.experts)
     if sizes.layout is None:
         return stage_layers(
@@ -183,6 +172,22 @@ def _require_division(world_size: int, cut: int, product: str, quotient: str) ->
             why=f"{product} = {cut} does not divide {world_size}",
             next_step=f"world {nearest_multiple(world_size, cut)}, or smaller sizes",
         )
+
+
+def _require_heads(tp: int, shape: ModelShape) -> None:
+    """Query heads divide by tp; key-value heads divide by it, or it by them where heads are copied."""
+    copied_or_cut = [
+        d for d in range(1, shape.heads + 1) if shape.kv_heads % d == 0 or d % shape.kv_heads == 0
+    ]
+    valid = [d for d in copied_or_cut if shape.heads % d == 0]
+    if tp in valid:
+        return
+    which = f"{shape.kv_heads} key-value heads" if shape.heads % tp == 0 else f"{shape.heads} attention heads"
+    raise InputError(
+        f"tp {tp}",
+        why=f"{which} do not divide by it",
+        next_step=f"tp {min(valid, key=lambda d: abs(d - tp))}",
+    )
 
 
 def _require_experts(sizes: ParallelSizes, experts: int | None) -> None:
