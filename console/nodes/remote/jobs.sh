@@ -87,7 +87,7 @@ job_start() {
   done
   pid=$(lab_value "$dir/pid" pid)
   [ -n "$pid" ] || lab_refuse silent "$(tail -c 300 "$dir/log" 2>/dev/null | tr '\n' ' ')"
-  printf 'adopted=0\nrun_dir=%s\nrung=%s\npid=%s\nnote=%s\n%s\n' "$dir" "$rung" "$pid" "$note" "$facts"
+  printf 'adopted=0\nrun_dir=%s\nrung=%s\npid=%s\nnote=%s\n%s\n' "$dir" "$rung" "$pid" "$note" "${facts#*$'\n'}"
 }
 
 # job_look DIR
@@ -136,9 +136,13 @@ lab_torchrun() {
   local pid
   local -a words
   for pid in "$@"; do
-    mapfile -d '' -t words 2>/dev/null <"/proc/$pid/cmdline" || continue
-    case "${words[0]##*/} ${words[*]:1:4}" in
-      torchrun* | *"-m torch.distributed.run"* | *"-m torch.distributed.launch"* | python*/torchrun*) echo "$pid" ;;
+    { mapfile -d '' -t words <"/proc/$pid/cmdline"; } 2>/dev/null || continue
+    case ${words[0]##*/} in python*)
+      words=("${words[@]:1}")
+      while [[ ${words[0]} == -* && ${words[0]} != -m ]]; do words=("${words[@]:1}"); done ;;
+    esac
+    case "${words[0]##*/} ${words[1]}" in
+      "torchrun "* | "-m torch.distributed.run" | "-m torch.distributed.launch") echo "$pid" ;;
     esac
   done
 }

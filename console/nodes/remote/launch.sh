@@ -23,7 +23,11 @@ read -r -d '' line <"/proc/$$/stat"
 set -- ${line##*) }
 read -r boot </proc/sys/kernel/random/boot_id
 printf 'pid=%s\nstart_ticks=%s\npgid=%s\nboot_id=%s\nhelper_pid=%s\nstarted_at=%s\n' \
-  $$ "${20}" "$3" "$boot" "$helper" "$EPOCHSECONDS" >"$dir/pid.tmp" && mv "$dir/pid.tmp" "$dir/pid"
+  $$ "${20}" "$3" "$boot" "$helper" "$EPOCHSECONDS" >"$dir/pid.tmp" && mv "$dir/pid.tmp" "$dir/pid" || {
+  # A job that nobody can find must not run.
+  rm -f "$dir/.secrets"
+  exit 1
+}
 
 . "$dir/.secrets"
 rm -f "$dir/.secrets"
