@@ -1,12 +1,42 @@
 """The app: six screens over one session, the panels that ask, and the way out."""
 
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from time import monotonic
 
-from textual.app import App
+from textual import work
+from textual.app import App, SystemCommand
+from textual.filter import LineFilter
+from textual.screen import Screen
 
+from console.core.errors import LabError
+from console.core.record.events import Event
+from console.core.record.experiment import Experiment
+from console.core.text import clean
 from console.engine.session import Session
-from console.tui.actions import ScreenName
+from console.tui import wishes
+from console.tui.actions import GLOBAL, SCREENS, ScreenName, actions_of, bindings
+from console.tui.messages import ExperimentChanged, WishGranted, WishRefused
+from console.tui.next_action import hypotheses_due
+from console.tui.paint import OnlyPrintable
+from console.tui.readings import Readings
+from console.tui.screens.base import LabScreen
+from console.tui.screens.checklist import ChecklistScreen
+from console.tui.screens.ledger import LedgerScreen
+from console.tui.screens.record import RecordScreen
+from console.tui.screens.runs import RunsScreen
+from console.tui.screens.summary import SummaryScreen
+from console.tui.screens.window import WindowScreen
+from console.tui.theme import THEME
+from console.tui.widgets.confirm import ConfirmPanel, QuitPanel
+from console.tui.widgets.decision_panel import Answer, DecisionPanel
+from console.tui.widgets.help import HelpPanel
+from console.tui.widgets.hypotheses_form import HypothesesForm, sealed_panel
+from console.tui.widgets.panel import Panel, TextPanel
+from console.tui.words import Words
+
+REPAINT_SECONDS = 0.1
+TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +52,240 @@ class LabApp(App[Left]):
     `return_command` is what a person types to come back; it is shown when leaving with jobs running.
     """
 
-    TITLE: ClassVar[str] = "lab"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS = [*bindings(GLOBAL)]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
 
     def __init__(self, session: Session, lang: str = "en", *, return_command: str = "") -> None:
         super().__init__()
         self.session = session
-        self.lang = lang
-        self.return_command = return_command
+        self.words = Words(lang)
+        self.readings = Readings(session)
+        self.return_command = return_command or f"lab open {session.experiment.profile.name}"
+        self._lab_screens: dict[ScreenName, LabScreen] = {
+            "window": WindowScreen(),
+            "checklist": ChecklistScreen(),
+            "runs": RunsScreen(),
+            "ledger": LedgerScreen(),
+            "record": RecordScreen(),
+            "summary": SummaryScreen(),
+        }
+        self._drawn_at = float("-inf")
+        self._draw_planned = False
+        self._asked: set[str] = set()
+        self._draft: dict[str, str] = {}
+
+    @property
+    def lab_screen(self) -> LabScreen:
+        """The screen under any panels."""
+        return next(s for s in reversed(self.screen_stack) if isinstance(s, LabScreen))
+
+    def get_default_screen(self) -> Screen[None]:
+        return self._lab_screens["window"]
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """The last net before the terminal comes after all other filters."""
+        return [*super().get_line_filters(), _ONLY_PRINTABLE]
+
+    def on_mount(self) -> None:
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self._end_listening = self.session.listen(self._event_arrived)
+        self.set_interval(TICK_SECONDS, self._tick)
+        self._open_what_waits(self.session.experiment)
+
+    def on_unmount(self) -> None:
+        self._end_listening()
+
+    def _event_arrived(self, experiment: Experiment, event: Event) -> None:
+        self.post_message(ExperimentChanged())
+
+    def on_experiment_changed(self) -> None:
+        """Draw now, or as soon as the last drawing is a tenth of a second old."""
+        self._open_what_waits(self.session.experiment)
+        if self._draw_planned:
+            return
+        wait = REPAINT_SECONDS - (monotonic() - self._drawn_at)
+        if wait <= 0:
+            self._draw()
+        else:
+            self._draw_planned = True
+            self.set_timer(wait, self._draw)
+
+    def _tick(self) -> None:
+        """Ages and countdowns move without events."""
+        if monotonic() - self._drawn_at >= TICK_SECONDS / 2:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._draw_planned = False
+        self._drawn_at = monotonic()
+        self.lab_screen.redraw()
+
+    def _open_what_waits(self, experiment: Experiment) -> None:
+        """A new decision, and the hypotheses before the first run, come to the user by themselves, once."""
+        if self.session.read_only or isinstance(self.screen, Panel):
+            return
+        decision = experiment.open_decision
+        if decision and decision.id not in self._asked:
+            self._asked.add(decision.id)
+            self.action_decide()
+        elif hypotheses_due(experiment) and "hypotheses" not in self._asked:
+            self._asked.add("hypotheses")
+            self.action_hypotheses()
+
+    def tell(self, words: str, severity: str = "information") -> None:
+        """A short word in the corner, never read as markup."""
+        kind = "warning" if severity == "warning" else "information"
+        self.notify(clean(words), markup=False, severity=kind, timeout=4)  # type: ignore[arg-type]
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: everything the registry has for the screen in sight."""
+        for action in actions_of(self.lab_screen.name_of):
+            if action.id != "palette":
+                title = self.words(f"action.{action.id}")
+                yield SystemCommand(title, action.shown_keys, lambda call=action.call: self._call(call))
+
+    async def _call(self, call: str) -> None:
+        await self.run_action(call, default_namespace=self.lab_screen)
+
+    def action_show(self, name: ScreenName) -> None:
+        """Go to a screen; panels that are open are put off."""
+        self._close_panels()
+        wanted = self._lab_screens[name]
+        if self.screen is not wanted:
+            self.switch_screen(wanted)
+
+    def _close_panels(self) -> None:
+        while isinstance(self.screen, Panel):
+            self.screen.dismiss(None)
+
+    def action_keys(self) -> None:
+        self.push_screen(HelpPanel(self.lab_screen.name_of, self.words))
+
+    def action_language(self) -> None:
+        self.words = Words("en" if self.words.lang == "zh" else "zh")
+        self._draw()
+
+    def action_decide(self) -> None:
+        decision = self.session.experiment.open_decision
+        if decision is None:
+            self.tell(self.words("decision.none"))
+            return
+        panel = DecisionPanel(decision, self.words, read_only=self.session.read_only)
+        self.push_screen(panel, self._decided)
+
+    def _decided(self, answer: Answer | None) -> None:
+        if answer:
+            wish = self.session.answer(answer.decision, answer.choice, answer.reason)
+            self._wish(answer.choice, wish)
+        self._open_what_waits(self.session.experiment)
+
+    def action_hypotheses(self) -> None:
+        experiment = self.session.experiment
+        if experiment.hypotheses_at is not None:
+            self.push_screen(sealed_panel(experiment, self.words))
+        elif not self.session.read_only:
+            matrix = experiment.profile.matrix
+            configurations = [matrix.configuration(config_id) for config_id in experiment.configurations]
+            form = HypothesesForm(configurations, self.words, self._draft)
+            self.push_screen(form, self._hypotheses_written)
+
+    def _hypotheses_written(self, texts: dict[str, str] | None) -> None:
+        if texts:
+            self._wish(self.words("action.hypotheses"), self.session.write_hypotheses(texts))
+        self._open_what_waits(self.session.experiment)
+
+    def keep_draft(self, texts: dict[str, str]) -> None:
+        """What was typed into the form so far, for the next time it opens."""
+        self._draft = texts
+
+    def action_stop(self) -> None:
+        run = self.session.experiment.current_run
+        if run is None:
+            self.tell(self.words("stop.none"))
+            return
+        title = self.words("stop.title", run=run.config)
+        panel = ConfirmPanel(title, wishes.stop_text(run, self.words), self.words)
+        run_id = run.id
+
+        def confirmed(reason: str | None) -> None:
+            if reason:
+                self._wish(title, self.session.stop_run(run_id, reason))
+
+        self.push_screen(panel, confirmed)
+
+    def action_restore(self) -> None:
+        if isinstance(self.screen, ConfirmPanel):
+            return
+        experiment = self.session.experiment
+        service = experiment.profile.service
+        if service.kind == "none":
+            self.tell(self.words("restore.nothing"))
+            return
+        title = self.words("restore.title", name=clean(service.name))
+        panel = ConfirmPanel(title, wishes.restore_text(experiment, self.words), self.words)
+
+        def confirmed(reason: str | None) -> None:
+            if reason:
+                self._wish(title, self.session.restore_now(reason))
+
+        self.push_screen(panel, confirmed)
+
+    def action_leave(self) -> None:
+        body = wishes.leave_text(self.session, self.return_command, self.words)
+        self.push_screen(QuitPanel(body, self.words), self._left)
+
+    def _left(self, sure: bool | None) -> None:
+        if sure:
+            self._end_in_order()
+
+    @work(group="wishes")
+    async def _end_in_order(self) -> None:
+        running = self.session.experiment.running_jobs
+        try:
+            await self.session.leave()
+        except LabError as error:
+            self.post_message(WishRefused(self.words("action.quit"), error))
+            return
+        self.exit(Left(running))
+
+    @work(group="wishes")
+    async def _wish(self, wish: str, asking: Awaitable[None]) -> None:
+        """Ask the session; what comes of it is told by message."""
+        try:
+            await asking
+        except LabError as error:
+            self.post_message(WishRefused(wish, error))
+        else:
+            self.post_message(WishGranted(wish))
+
+    def on_wish_granted(self, message: WishGranted) -> None:
+        self.tell(self.words("notice.done", wish=message.wish))
+        self._draw()
+
+    def on_wish_refused(self, message: WishRefused) -> None:
+        title = f"{self.words('notice.title')}: {clean(message.wish)}"
+        body = wishes.refusal_text(message.error, self.words)
+        self.push_screen(TextPanel(title, body, self.words("help.close"), danger=True))
 
 
-async def render_screenshot(session: Session, screen: ScreenName, size: tuple[int, int]) -> str:
-    """One screen as SVG, drawn without a terminal. `size` is (columns, rows)."""
-    raise NotImplementedError
+_ONLY_PRINTABLE = OnlyPrintable()
+
+
+async def render_screenshot(
+    session: Session, screen: ScreenName, size: tuple[int, int], lang: str = "en"
+) -> str:
+    """One screen as SVG, drawn without a terminal and without panels. `size` is (columns, rows)."""
+    if screen not in SCREENS:
+        raise ValueError(f"no screen {screen}; there are {', '.join(SCREENS)}")
+    app = LabApp(session, lang)
+    async with app.run_test(size=size) as pilot:
+        app.action_show(screen)
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+        app.lab_screen.redraw()
+        await pilot.pause()
+        return app.export_screenshot(title=clean(session.experiment.name))

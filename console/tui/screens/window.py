@@ -1,6 +1,6 @@
 """Screen 1: the time left, the nodes, the service, the progress, and what was noticed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar
 
@@ -9,15 +9,14 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from console.core.plan.custody import Sample
 from console.core.record.experiment import Experiment
 from console.core.record.views import NodeView
 from console.tui import figures, signs
 from console.tui.paint import chip, columns, lines, plain, say
+from console.tui.readings import Reading
 from console.tui.screens.base import LabScreen
 from console.tui.words import Words
 
-Reading = tuple[datetime, Sample]
 WIDE = 110
 
 
@@ -39,7 +38,7 @@ class WindowScreen(LabScreen):
         for part in ("nodes", "service", "progress"):
             self.query_one(f"#{part}").border_title = words(f"window.{part}")
         self.query_one("#noticed").border_title = words("window.findings")
-        latest = {name: _latest(self.lab.session.samples(name)) for name in experiment.nodes}
+        latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
         self.put("nodes", nodes_text(experiment, latest, now, words, width))
         self.put("service", service_text(experiment, now, words))
         self.put("progress", progress_text(experiment, words))
@@ -79,14 +78,15 @@ def node_states(experiment: Experiment, node: NodeView, now: datetime, words: Wo
 
 def _job(experiment: Experiment, node: NodeView, now: datetime, words: Words) -> Text:
     """The newest job on the node; while there is no contact, what was seen last and when."""
-    run = next((run for run in reversed(experiment.runs.values()) if node.name in run.jobs), None)
+    run = next((run for run in reversed(tuple(experiment.runs.values())) if node.name in run.jobs), None)
     if run is None:
         return chip(signs.sign(signs.JOB, "none"), "none", words)
     job = run.jobs[node.name]
-    state = job.state
-    text = chip(signs.sign(signs.JOB, state), state, words)
+    found = signs.sign(signs.JOB, job.state)
     text = say(
-        (f"{text.plain[:2]}", text.style), (plain(run.config) + " ", "bold"), (text.plain[2:], text.style)
+        (f"{found.glyph} ", found.style),
+        (plain(run.config) + " ", "bold"),
+        (plain(words.state(job.state)), found.style),
     )
     if job.exit_code is not None:
         text.append(f" exit {job.exit_code}", "red" if job.exit_code else "")
@@ -205,7 +205,3 @@ def finding_rows(experiment: Experiment, run: str | None = None) -> Iterator[Tex
             (plain(finding.seen), found.style),
             (" → " + plain(finding.first_action), "bold"),
         )
-
-
-def _latest(samples: Sequence[Reading]) -> Reading | None:
-    return samples[-1] if samples else None

@@ -1,4 +1,4 @@
-"""What all panels share: a box over the screen, closed with escape, from which the screens stay one key away."""
+"""What all panels share: a box over the screen, closed with escape; the screens stay one key away."""
 
 from typing import ClassVar, Generic, TypeVar
 
