@@ -82,9 +82,6 @@ class LabApp(App[Left]):
         """The screen under any panels."""
         return next(s for s in reversed(self.screen_stack) if isinstance(s, LabScreen))
 
-    def get_default_screen(self) -> Screen[None]:
-        return self._lab_screens["window"]
-
     def get_line_filters(self) -> Sequence[LineFilter]:
         """The last net before the terminal comes after all other filters."""
         return [*super().get_line_filters(), _ONLY_PRINTABLE]
@@ -94,6 +91,7 @@ class LabApp(App[Left]):
         self.theme = THEME.name
         self._end_listening = self.session.listen(self._event_arrived)
         self.set_interval(TICK_SECONDS, self._tick)
+        self.push_screen(self._lab_screens["window"])
         self._open_what_waits(self.session.experiment)
 
     def on_unmount(self) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 from console.core.record.events import StepLogged
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
+from console.tui import figures
 from console.tui.figures import GIB
 from console.tui.readings import Reading
 from console.tui.widgets.chart_view import Chart, Level, Series
@@ -33,10 +34,16 @@ def chart_of(
     xs = tuple(float(step.step) for step in run.steps)
     ys = _values(name, experiment, run)
     series = [Series("", xs, ys, "green")]
-    if name == "loss" and run.evals:
-        evals = tuple(float(step) for step, _ in run.evals)
+    if name == "loss" and run.evaluations:
+        evals = tuple(float(seen.step) for seen in run.evaluations)
         series.append(
-            Series(words("chart.validation"), evals, tuple(v for _, v in run.evals), "magenta", points=True)
+            Series(
+                words("chart.validation"),
+                evals,
+                tuple(seen.loss for seen in run.evaluations),
+                "magenta",
+                points=True,
+            )
         )
     bad = [step for step, y in zip(xs, ys, strict=True) if y is not None and not math.isfinite(y)]
     gap_words = words("chart.not_finite", n=len(bad), step=int(bad[0])) if bad else ""
@@ -90,11 +97,12 @@ def _by_time(
         "clock": lambda r: r[1].gpu_sm_clock_mhz,
     }
     series = []
+    short = figures.short_names(run.nodes)
     for node, colour in zip(run.nodes, COLOURS * 2, strict=False):
         mine = [r for r in readings.get(node, ()) if run.planned_at <= r[0] <= (run.ended_at or r[0])]
         values = [(minutes(r[0], run), read[name](r)) for r in mine]
         known = [(x, y) for x, y in values if y is not None]
-        series.append(Series(node, tuple(x for x, _ in known), tuple(y for _, y in known), colour))
+        series.append(Series(short[node], tuple(x for x, _ in known), tuple(y for _, y in known), colour))
     levels = _memory_levels(experiment, run, readings, words) if name == "memory" else ()
     return Chart(words(f"chart.{name}"), tuple(series), levels, empty=words("chart.empty"))
 
@@ -107,7 +115,7 @@ def _memory_levels(
     if not totals:
         return ()
     least = min(totals, key=lambda node: totals[node])
-    levels = [Level(words("chart.total"), totals[least] / GIB, "bright_black")]
+    levels = [Level(words("chart.total"), totals[least] / GIB, "grey62")]
     if floor := experiment.nodes[least].floor_bytes:
         levels.append(Level(words("chart.floor"), (totals[least] - floor) / GIB, "red"))
     predicted = run.settings.get("predicted_memory_bytes")

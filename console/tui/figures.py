@@ -1,7 +1,9 @@
 """Numbers, times and ages as a person reads them. A missing value is never shown as 0."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from os.path import commonprefix
 
 GIB = float(1 << 30)
 STALE_SECONDS = 10.0
@@ -71,6 +73,13 @@ def count(value: float) -> str:
 def time_of_day(at: datetime) -> str:
     """Hours and minutes in the zone of this computer."""
     return at.astimezone().strftime("%H:%M")
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Names without what they all begin with, up to its last separator: spark-a, spark-b -> a, b."""
+    common = commonprefix(list(names)) if len(names) > 1 else ""
+    cut = max(common.rfind(mark) for mark in "-._") + 1
+    return {name: name[cut:] or name for name in names}
 
 
 def bar(fraction: float, width: int) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-GOOD, BUSY, WARN, BAD, DIM = "green", "cyan", "yellow", "red", "bright_black"
+GOOD, BUSY, WARN, BAD, DIM = "green", "cyan", "yellow", "red", "grey62"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def stop_text(run: RunView, words: Words) -> Text:
         if job.state in ("starting", "running"):
             rows += _kill_rows(run.id, job.node, job.pid, words)
     for launch in run.launches:
-        rows.append(say((f"  {plain(launch.node)}: {plain(' '.join(launch.argv))}", "bright_black")))
+        rows.append(say((f"  {plain(launch.node)}: {plain(' '.join(launch.argv))}", "grey62")))
     return lines(rows)
 
 

@@ -89,7 +89,7 @@ def offered(action: Action, experiment: Experiment, *, read_only: bool) -> bool:
 
 def _top(screen: LabScreen, experiment: Experiment, now: datetime) -> Text:
     words, width = screen.words, screen.size.width
-    head = say((f" {plain(experiment.name)} ", "bold reverse"), f" {words('screen.' + screen.name_of)} ")
+    head = say((f" {plain(experiment.name)} ", "bold reverse"), f" {words('screen.' + screen.name_of)} · ")
     if screen.lab.session.read_only:
         head.append_text(say((f" {words('header.watching')} ", "bold yellow")))
     lease = _leases(experiment, now, words)
@@ -106,12 +106,13 @@ def _leases(experiment: Experiment, now: datetime, words: Words) -> Text:
     if not held:
         return Text()
     text = say(words("header.lease"))
+    short = figures.short_names(list(experiment.nodes))
     for node in held[:4]:
         assert node.lease_renewed is not None
         assert node.lease_until is not None
         over = node.lease_until <= now
         style = "bold red" if over else "green" if figures.since(node.lease_renewed, now) < 60 else "yellow"
-        name = plain(node.name)[-1:]
+        name = plain(short[node.name])
         text.append(
             f" {'✗' if over else '●'} {name} {figures.span(figures.since(node.lease_renewed, now))}", style
         )

@@ -21,7 +21,7 @@ from console.tui.widgets.panel import TextPanel
 from console.tui.widgets.timebox import box_left, countdown
 from console.tui.words import Words
 
-LIST_CELLS = 28
+LIST_CELLS = 34
 
 
 class ChecklistScreen(LabScreen):
@@ -108,7 +108,7 @@ def walk_text(experiment: Experiment, now: datetime, words: Words, width: int) -
     text = say((f" {words('checklist.title')}  ", "bold"))
     whole = experiment.checklist.box_seconds
     if experiment.walk_started is None:
-        text.append(words("checklist.waiting"), "bright_black")
+        text.append(words("checklist.waiting"), "grey62")
     else:
         spent = experiment.walk_seconds
         if spent is None:
@@ -151,7 +151,7 @@ def head_text(item: Item, view: ItemView, now: datetime, words: Words) -> Text:
         text.append(f" {words('checklist.box_left')}")
     if view.closes:
         text.append(f"  {words('checklist.closes')}: {', '.join(map(plain, view.closes))}", "yellow")
-    rows = [text, say((plain(item.why), "bright_black"))]
+    rows = [text, say((plain(item.why), "grey62"))]
     if view.reason:
         rows.append(say((plain(view.reason), found.style)))
     return lines(rows)
@@ -166,7 +166,8 @@ def evidence_text(item: Item, view: ItemView, words: Words, *, whole: bool = Fal
         found = signs.sign(signs.ITEM, "running")
         rows.append(say((f"{found.glyph} {plain(running)} {words('checklist.running')}", found.style)))
     if not rows:
-        rows.append(say((words("checklist.waiting"), "bright_black")))
+        empty = "checklist.no_evidence" if view.state.concluded else "checklist.waiting"
+        rows.append(say((words(empty), "grey62")))
     return lines(rows)
 
 
@@ -178,7 +179,7 @@ def _step_rows(item: Item, ended: StepEnded, words: Words, *, whole: bool) -> li
         plain(title),
         (f"  {plain(ended.node)}" if ended.node else "", "cyan"),
     )
-    head.append(f"  {ended.seconds:.1f} s", "bright_black")
+    head.append(f"  {ended.seconds:.1f} s", "grey62")
     if ended.exit_status:
         head.append(f"  exit {ended.exit_status}", "red")
     rows = [head]
@@ -196,7 +197,7 @@ def _step_rows(item: Item, ended: StepEnded, words: Words, *, whole: bool) -> li
         if ended.output:
             rows.append(say((f"  {words('checklist.output')}:\n", "bold"), ended.output.rstrip()))
         if ended.evidence:
-            rows.append(say((f"  {plain(ended.evidence)}", "bright_black")))
+            rows.append(say((f"  {plain(ended.evidence)}", "grey62")))
     return rows
 
 
@@ -206,7 +207,7 @@ def _judgement_rows(judgement: Judgement, words: Words) -> list[Text]:
     row = say((f"  {glyph} {plain(judgement.value)}: {_seen(judgement)}", style))
     row.append(f"  {plain(judgement.expected)}")
     why = f"    {words('checklist.why')}: {plain(judgement.why)}"
-    return [row, say((why, "bright_black"))]
+    return [row, say((why, "grey62"))]
 
 
 def _seen(judgement: Judgement) -> str:

@@ -83,7 +83,7 @@ class LedgerScreen(LabScreen):
             tabs.append(f" {plain(config)} ", "bold reverse" if config == shown else "")
             tabs.append(" ")
         title = experiment.profile.matrix.configuration(shown)
-        tabs.append(f" {plain(title.title)} · {title.parallel}", "bright_black")
+        tabs.append(f" {plain(title.title)} · {title.parallel}", "grey62")
         self.put("configs", tabs)
         self.query_one("#account-box").border_title = self.words("ledger.title")
         latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
@@ -114,14 +114,10 @@ def account_text(
 
     def row(key: str, paper: float | None, measured: float | None = None, style: str = "") -> Text:
         cells = [words(f"ledger.{key}"), figures.gib(paper, 2), figures.MISSING, figures.gib(measured, 2)]
-        return columns([Text(cell, style) for cell in cells], widths)
+        return columns(_aligned(cells, widths, style), widths)
 
     titles = [words(f"ledger.{name}") for name in ("part", "paper", "probed", "measured")]
-    rows = [
-        say((head, "bright_black")),
-        Text(""),
-        columns([Text(t, "bold underline") for t in titles], widths),
-    ]
+    rows = [say((head, "grey62")), Text(""), columns(_aligned(titles, widths, "bold"), widths)]
     rows += [row(name, getattr(account, name)) for name in ("weights", "gradients", "master", "moments")]
     rows.append(row("static", account.static, style="bold"))
     rows.append(row("rest", None, peak - account.static if peak is not None else None))
@@ -129,6 +125,12 @@ def account_text(
     totals = [r[1].memory.total_bytes for r in latest.values() if r]
     rows.append(row("available", None, min(totals) if totals else None))
     return lines(rows)
+
+
+def _aligned(cells: list[str], widths: list[int], style: str) -> list[Text]:
+    """The first cell to the left, numbers to the right."""
+    first, *rest = cells
+    return [Text(first, style), *(Text(c.rjust(w), style) for c, w in zip(rest, widths[1:], strict=True))]
 
 
 def _measured_peak(experiment: Experiment, run: RunView | None) -> float | None:

@@ -70,7 +70,7 @@ class RecordScreen(LabScreen):
         self._patch(experiment)
         self.query_one("#source-box").border_title = words("record.source")
         if self._chosen is None:
-            self.put("source", say((words("record.choose"), "bright_black")))
+            self.put("source", say((words("record.choose"), "grey62")))
         else:
             self.put("source", source_text(experiment, *self._chosen, self.lab.session.folder, words))
         self.put("acceptance", acceptance_text(experiment, words))
@@ -124,9 +124,11 @@ def row_cells(experiment: Experiment, config: str, words: Words) -> list[Text]:
     row = experiment.rows.get(config)
     if row is None:
         parallel = experiment.profile.matrix.configuration(config).parallel
-        dash = Text("· ", "bright_black")
-        note = Text(words("record.no_rows"), "bright_black")
-        return [Text(config + " ", "bold"), Text(parallel + " ", "bright_black"), *[dash] * 7, note]
+        dash = Text("· ", "grey62")
+        attempts = experiment.runs_of(config)
+        state = attempts[-1].state if attempts else None
+        note = Text(words.state(state) if state else words("record.no_rows"), "grey62")
+        return [Text(config + " ", "bold"), Text(parallel + " ", "grey62"), *[dash] * 7, note]
 
     def cell(value: str | None) -> Text:
         if value is None:
@@ -158,7 +160,7 @@ def source_text(experiment: Experiment, config: str, column: str, folder: Path, 
     """Where a cell's number comes from: words, file, place, the text itself, and the file's sha256."""
     row = experiment.rows.get(config)
     if row is None:
-        return say((f"{config}: {words('record.no_rows')}", "bright_black"))
+        return say((f"{config}: {words('record.no_rows')}", "grey62"))
     field = FIELDS.get(column, column)
     head = say((f"{plain(config)} · {words('record.' + column)}", "bold"))
     rows = [head]
@@ -197,7 +199,7 @@ def _source_rows(source: Source, folder: Path, words: Words) -> list[Text]:
             text = excerpt.decode("utf-8", "replace").strip("\r\n")
             rows.append(say(("  ", ""), (plain(text), "reverse")))
     sha = f"{words('record.sha')} {plain(source.sha256)}" if source.sha256 else words("record.sha_open")
-    rows.append(say((sha, "bright_black")))
+    rows.append(say((sha, "grey62")))
     return rows
 
 

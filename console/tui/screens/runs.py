@@ -50,6 +50,7 @@ class RunsScreen(LabScreen):
     def compose_body(self) -> ComposeResult:
         yield Static(id="matrix")
         yield Static(id="run")
+        yield Static(id="finding-line")
         with Horizontal(id="charts"):
             yield ChartView(id="chart-main")
             yield ChartView(id="chart-memory")
@@ -92,11 +93,13 @@ class RunsScreen(LabScreen):
         run = self.shown_run(experiment)
         self.query_one("#run-findings").border_title = words("runs.findings")
         if run is None:
-            self.put("run", say((f" {words('runs.no_run')}", "bright_black")))
+            self.put("run", say((f" {words('runs.no_run')}", "grey62")))
             return
         self.put("run", run_text(experiment, run, now, words, self.size.width))
         rows = list(finding_rows(experiment, run.id))
-        self.put("finding-list", lines(rows) if rows else say((words("runs.none"), "bright_black")))
+        self.put("finding-line", rows[0] if rows else Text())
+        self.query_one("#finding-line").display = bool(rows) and not self.has_class("-wide")
+        self.put("finding-list", lines(rows) if rows else say((words("runs.none"), "grey62")))
         node = self.shown_node(run)
         self.log_view.open(self.lab.session.log_path(run.id, node))
         self.log_view.set_findings(
@@ -302,7 +305,7 @@ def run_text(experiment: Experiment, run: RunView, now: datetime, words: Words, 
         dp = config.data_parallel
         head.append(f"{plain(config.title)} · {config.parallel}  ")
         head.append(
-            f"{words('runs.global')} {batch} = {micro} × DP {dp} × {batch / (micro * dp):g}", "bright_black"
+            f"{words('runs.global')} {batch} = {micro} × DP {dp} × {batch / (micro * dp):g}", "grey62"
         )
     last = run.last_step
     tail = Text(end="")
@@ -335,7 +338,7 @@ def log_head_text(run: RunView, node: str, view: LogView, words: Words) -> Text:
     if view.needle:
         text.append(f" · /{cut(plain(view.needle), 20)}", "yellow")
     if view.index is None or (not view.row_count and not view.pattern):
-        text.append(f" · {words('runs.no_log')}", "bright_black")
+        text.append(f" · {words('runs.no_log')}", "grey62")
     elif view.index.hole:
         text.append(f" · {words('runs.older')}", "yellow")
     return text

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from console.core.record.experiment import Experiment
 from console.core.record.views import NodeView
 from console.tui import figures, signs
-from console.tui.paint import chip, columns, lines, plain, say
+from console.tui.paint import chip, columns, cut, lines, plain, say
 from console.tui.readings import Reading
 from console.tui.screens.base import LabScreen
 from console.tui.words import Words
@@ -50,8 +50,10 @@ def nodes_text(
 ) -> Text:
     """Two lines for every node, one on a wide terminal: its states, then its figures."""
     rows: list[Text] = []
-    for node in experiment.nodes.values():
-        states = node_states(experiment, node, now, words)
+    cells = [node_states(experiment, node, now, words) for node in experiment.nodes.values()]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
+    for node, cell in zip(experiment.nodes.values(), cells, strict=True):
+        states = columns(cell, widths)
         numbers = node_figures(node, latest[node.name], now, words)
         if width >= WIDE:
             rows.append(say(states, "  ", numbers))
@@ -60,8 +62,8 @@ def nodes_text(
     return lines(rows)
 
 
-def node_states(experiment: Experiment, node: NodeView, now: datetime, words: Words) -> Text:
-    """Link, stream and job of a node, apart from each other, each with its age where it matters."""
+def node_states(experiment: Experiment, node: NodeView, now: datetime, words: Words) -> list[Text]:
+    """Name, link, stream and job of a node, apart from each other, each with its age where it matters."""
     link = say(words("window.link") + " ", chip(signs.sign(signs.LINK, node.link), node.link, words))
     if node.link != "up" and node.link_since:
         link.append(f" {figures.span(figures.since(node.link_since, now))}", "red")
@@ -73,7 +75,7 @@ def node_states(experiment: Experiment, node: NodeView, now: datetime, words: Wo
     if node.stream in ("stalled", "lost") and node.stream_since:
         stream.append(f" {figures.span(figures.since(node.stream_since, now))}", "yellow")
     job = say(words("window.job") + " ", _job(experiment, node, now, words))
-    return columns([say((plain(node.name), "bold")), link, stream, job], [10, 19, 17, 26])
+    return [say((cut(plain(node.name), 16), "bold")), link, stream, job]
 
 
 def _job(experiment: Experiment, node: NodeView, now: datetime, words: Words) -> Text:
@@ -99,7 +101,7 @@ def node_figures(node: NodeView, reading: Reading | None, now: datetime, words: 
     """Memory against the floor, GPU, guard; every reading older than ten seconds with its age."""
     text = Text(end="")
     if reading is None:
-        text.append(words("window.no_sample"), "bright_black")
+        text.append(words("window.no_sample"), "grey62")
     else:
         at, sample = reading
         memory = sample.memory
@@ -130,7 +132,7 @@ def service_text(experiment: Experiment, now: datetime, words: Words) -> Text:
     """Where the borrowed service is in its life, since when, and how long bringing it back takes."""
     spec, service = experiment.profile.service, experiment.service
     if spec.kind == "none":
-        return say((words("window.no_service"), "bright_black"))
+        return say((words("window.no_service"), "grey62"))
     text = say(
         (plain(spec.name) + "  ", "bold"),
         chip(signs.sign(signs.SERVICE, service.state), service.state, words),
@@ -176,13 +178,13 @@ def progress_text(experiment: Experiment, words: Words) -> Text:
 
 def findings_text(experiment: Experiment, words: Words) -> Text:
     """What holds now with its first action, then what happened, newest first."""
-    rows = list(finding_rows(experiment)) or [say((words("window.no_findings"), "bright_black"))]
+    rows = list(finding_rows(experiment)) or [say((words("window.no_findings"), "grey62"))]
     for line in reversed(experiment.timeline[-60:]):
         found = signs.sign(signs.LEVEL, line.level)
         where = " ".join(part for part in (line.node, line.run) if part)
         rows.append(
             say(
-                (figures.time_of_day(line.at) + " ", "bright_black"),
+                (figures.time_of_day(line.at) + " ", "grey62"),
                 (found.glyph + " ", found.style),
                 (plain(where) + " " if where else "", "cyan"),
                 (plain(line.words), found.style),

@@ -52,22 +52,36 @@ class ChartView(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Chart, float | None, tuple[float, float] | None, int] | None = None
+        self._wanted: tuple[Chart, float | None, tuple[float, float] | None] | None = None
+        self._shown: tuple[object, ...] | None = None
         self._mode = HiResMode.HALFBLOCK if os.environ.get("TERM") == "linux" else HiResMode.BRAILLE
 
     def compose(self) -> ComposeResult:
         yield Static(classes="chart-title", markup=False)
         plot = PlotWidget(allow_pan_and_zoom=False, classes="chart-plot")
         plot.can_focus = False
-        plot.margin_top, plot.margin_bottom, plot.margin_left = 0, 1, 7
+        for margin, cells in (
+            (PlotWidget.margin_top, 0),
+            (PlotWidget.margin_bottom, 1),
+            (PlotWidget.margin_left, 7),
+        ):
+            plot.set_reactive(margin, cells)
         yield plot
 
     def show(self, chart: Chart, *, cursor: float | None, x_range: tuple[float, float] | None) -> bool:
         """Draw it with a reading cursor at x; whether anything had to be drawn."""
-        wanted = (chart, cursor, x_range, self.size.width)
-        if wanted == self._shown or self.size.width < 12 or self.size.height < 5:
+        self._wanted = (chart, cursor, x_range)
+        return self._paint()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._paint)
+
+    def _paint(self) -> bool:
+        state = (self._wanted, self.size)
+        if self._wanted is None or state == self._shown or self.size.width < 12 or self.size.height < 5:
             return False
-        self._shown = wanted
+        self._shown = state
+        chart, cursor, x_range = self._wanted
         self.query_one(".chart-title", Static).update(self._title(chart, cursor))
         plot = self.query_one(PlotWidget)
         plot.clear()
@@ -80,7 +94,7 @@ class ChartView(Vertical):
         for series in chart.series:
             self._draw(plot, series, max(8, self.size.width - 9), min(finite, default=0.0))
         if cursor is not None and low <= cursor <= high:
-            plot.add_v_line(cursor, line_style="bright_black")
+            plot.add_v_line(cursor, line_style="grey62")
         return True
 
     def _draw(self, plot: PlotWidget, series: Series, width: int, bottom: float) -> None:
@@ -101,16 +115,17 @@ class ChartView(Vertical):
         text = Text(plain(chart.title), "bold", end="")
         for series in chart.series:
             at = _reading(series, cursor)
-            text.append("  ◆ " if series.points else "  ━ ", series.style)
-            text.append(plain(series.name) + " " if series.name else "")
-            text.append(figures.number(at), "bold" if cursor is None else "reverse")
+            text.append("  ◆" if series.points else "  ━", series.style)
+            text.append(plain(series.name) + " " if series.name else " ")
+            text.append(figures.number(at, 3), "bold" if cursor is None else "reverse")
         for level in chart.levels:
-            text.append("  ─ ", level.style)
+            text.append("  ─", level.style)
             text.append(f"{plain(level.name)} {figures.number(level.y, 3)}")
         if chart.gap_words:
             text.append("  × " + plain(chart.gap_words), "bold red")
         if not any(series.x for series in chart.series):
-            text.append("  " + plain(chart.empty), "bright_black")
+            text.append("  " + plain(chart.empty), "grey62")
+        text.truncate(self.size.width - 2, overflow="ellipsis")
         return text
 
 

@@ -40,7 +40,7 @@ class LogView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.index: LogIndex | None = None
         self.follow = True
-        self.wrap = False
+        self.wrap = True
         self.cursor = 0
         self.mark: int | None = None
         self.pattern: re.Pattern[str] | None = None
@@ -187,8 +187,13 @@ class LogView(ScrollView, can_focus=True):
     def action_last(self) -> None:
         self.go(self.row_count - 1)
 
+    @property
+    def _width(self) -> int:
+        """Cells beside the scroll bar."""
+        return self.scrollable_content_region.width
+
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self._width
         rows = self._layout()
         if y >= len(rows):
             return Strip.blank(width)
@@ -209,7 +214,7 @@ class LogView(ScrollView, can_focus=True):
         at_end = top >= count - height
         found: list[tuple[int, str | None]] = []
         for row in range(count - 1, -1, -1) if at_end else range(top, count):
-            pieces = chop_cells(self._text(row), max(1, self.size.width - 1)) or [""]
+            pieces = chop_cells(self._text(row), max(1, self._width - 1)) or [""]
             found = [*((row, p) for p in pieces), *found] if at_end else [*found, *((row, p) for p in pieces)]
             if len(found) >= height:
                 break
@@ -286,7 +291,7 @@ class LogView(ScrollView, can_focus=True):
     def _settle(self) -> None:
         """Size, scroll position and picture after any change."""
         count = self.row_count
-        width = self.size.width if self.wrap else max(self._widest, self.size.width)
+        width = self._width if self.wrap else max(self._widest, self._width)
         if self.virtual_size != (width, count):
             self.virtual_size = Size(width, count)
         if self.follow:

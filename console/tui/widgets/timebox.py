@@ -17,7 +17,7 @@ AMBER_SECONDS = 300.0
 def window_bar(experiment: Experiment, now: datetime, words: Words, width: int) -> Text:
     """From opening to end of the window; as much of it as fits into `width` cells, the time left first."""
     if experiment.window_ends is None:
-        return say((words("header.no_window"), "bright_black"))
+        return say((words("header.no_window"), "grey62"))
     left = (experiment.window_ends - now).total_seconds()
     whole = (experiment.window_ends - experiment.opened_at).total_seconds()
     style = "bold red" if left < AMBER_SECONDS else "yellow" if left < whole / 4 else "green"
@@ -30,7 +30,7 @@ def window_bar(experiment: Experiment, now: datetime, words: Words, width: int) 
     text = say(ends if room >= 0 else "")
     if room >= 6:
         used, free = figures.bar(1 - left / whole if whole > 0 else 1.0, min(room, 30))
-        text.append(used, "bright_black")
+        text.append(used, "grey62")
         text.append(free, style)
         text.append(" ")
     text.append(time_left, style)
