@@ -1,6 +1,6 @@
 """The app: six screens over one session, the panels that ask, and the way out."""
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -35,6 +35,8 @@ from console.tui.widgets.hypotheses_form import HypothesesForm, sealed_panel
 from console.tui.widgets.panel import Panel, TextPanel
 from console.tui.words import Words
 
+PageWriter = Callable[[Experiment, str], str]
+"""Writes the one page of an experiment as Markdown, in the given language."""
 REPAINT_SECONDS = 0.1
 TICK_SECONDS = 1.0
 
@@ -58,8 +60,16 @@ class LabApp(App[Left]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
 
-    def __init__(self, session: Session, lang: str = "en", *, return_command: str = "") -> None:
+    def __init__(
+        self,
+        session: Session,
+        lang: str = "en",
+        *,
+        return_command: str = "",
+        one_page: PageWriter | None = None,
+    ) -> None:
         super().__init__()
+        self.one_page = one_page or _reported_page
         self.session = session
         self.words = Words(lang)
         self.readings = Readings(session)
@@ -91,7 +101,9 @@ class LabApp(App[Left]):
         self.theme = THEME.name
         self._end_listening = self.session.listen(self._event_arrived)
         self.set_interval(TICK_SECONDS, self._tick)
-        self.push_screen(self._lab_screens["window"])
+        for name, screen in self._lab_screens.items():
+            self.install_screen(screen, name)
+        self.push_screen("window")
         self._open_what_waits(self.session.experiment)
 
     def on_unmount(self) -> None:
@@ -152,9 +164,8 @@ class LabApp(App[Left]):
     def action_show(self, name: ScreenName) -> None:
         """Go to a screen; panels that are open are put off."""
         self._close_panels()
-        wanted = self._lab_screens[name]
-        if self.screen is not wanted:
-            self.switch_screen(wanted)
+        if self.screen is not self._lab_screens[name]:
+            self.switch_screen(name)
 
     def _close_panels(self) -> None:
         while isinstance(self.screen, Panel):
@@ -188,7 +199,7 @@ class LabApp(App[Left]):
         elif not self.session.read_only:
             matrix = experiment.profile.matrix
             configurations = [matrix.configuration(config_id) for config_id in experiment.configurations]
-            form = HypothesesForm(configurations, self.words, self._draft)
+            form = HypothesesForm(configurations, self.words, self._draft, self._keep_draft)
             self.push_screen(form, self._hypotheses_written)
 
     def _hypotheses_written(self, texts: dict[str, str] | None) -> None:
@@ -196,8 +207,7 @@ class LabApp(App[Left]):
             self._wish(self.words("action.hypotheses"), self.session.write_hypotheses(texts))
         self._open_what_waits(self.session.experiment)
 
-    def keep_draft(self, texts: dict[str, str]) -> None:
-        """What was typed into the form so far, for the next time it opens."""
+    def _keep_draft(self, texts: dict[str, str]) -> None:
         self._draft = texts
 
     def action_stop(self) -> None:
@@ -270,16 +280,27 @@ class LabApp(App[Left]):
         self.push_screen(TextPanel(title, body, self.words("help.close"), danger=True))
 
 
+def _reported_page(experiment: Experiment, lang: str) -> str:
+    from console.report.onepage import one_page
+
+    return one_page(experiment, lang)
+
+
 _ONLY_PRINTABLE = OnlyPrintable()
 
 
 async def render_screenshot(
-    session: Session, screen: ScreenName, size: tuple[int, int], lang: str = "en"
+    session: Session,
+    screen: ScreenName,
+    size: tuple[int, int],
+    lang: str = "en",
+    *,
+    one_page: PageWriter | None = None,
 ) -> str:
     """One screen as SVG, drawn without a terminal and without panels. `size` is (columns, rows)."""
     if screen not in SCREENS:
         raise ValueError(f"no screen {screen}; there are {', '.join(SCREENS)}")
-    app = LabApp(session, lang)
+    app = LabApp(session, lang, one_page=one_page)
     async with app.run_test(size=size) as pilot:
         app.action_show(screen)
         await pilot.pause()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from os.path import commonprefix
+from itertools import takewhile
 
 GIB = float(1 << 30)
 STALE_SECONDS = 10.0
@@ -77,7 +77,9 @@ def time_of_day(at: datetime) -> str:
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
     """Names without what they all begin with, up to its last separator: spark-a, spark-b -> a, b."""
-    common = commonprefix(list(names)) if len(names) > 1 else ""
+    least, greatest = (min(names), max(names)) if len(names) > 1 else ("", "")
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(least, greatest, strict=False))
+    common = "".join(letter for letter, _ in pairs)
     cut = max(common.rfind(mark) for mark in "-._") + 1
     return {name: name[cut:] or name for name in names}
 

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+from textual.app import App
 
 from console.core.errors import LabError
 from console.core.plan.checklist import ItemState, Judgement, Verdict
@@ -30,7 +33,9 @@ def at(minutes: float) -> datetime:
 class FakeSession:
     """Keeps what was asked of it in `asked`; `refuse` makes it refuse everything."""
 
-    def __init__(self, events: Sequence[ev.Event], folder: Path, *, now: datetime, read_only: bool = False) -> None:
+    def __init__(
+        self, events: Sequence[ev.Event], folder: Path, *, now: datetime, read_only: bool = False
+    ) -> None:
         self.read_only = read_only
         self.folder = folder
         self.clock = now
@@ -66,7 +71,9 @@ class FakeSession:
 
     async def answer(self, decision: str, choice: str, reason: str) -> None:
         self._take("answer", decision, choice, reason)
-        self.happen(ev.DecisionMade(at=self.clock, decision=decision, choice=choice, reason=reason, by="person"))
+        self.happen(
+            ev.DecisionMade(at=self.clock, decision=decision, choice=choice, reason=reason, by="person")
+        )
 
     async def write_hypotheses(self, texts: dict[str, str]) -> None:
         self._take("hypotheses", *texts.values())
@@ -129,21 +136,52 @@ def item_four(clock: float, *, ends: bool = True) -> list[ev.Event]:
     events: list[ev.Event] = [
         ev.ItemStarted(at=at(clock), item="megatron", box_seconds=900),
         ev.StepEnded(
-            at=at(clock + 1), item="megatron", step="te", node="spark-a", command="python probe components",
-            outcome="noted", seconds=31.2, exit_status=1, error=raw, output="Traceback (most recent call last):\n" + raw,
-            judgements=(Judgement(value="transformer_engine", seen=None, expected="present", passed=False,
-                                  why="FP8 needs it; attention falls back to fused, E2 and E3 still work."),),
+            at=at(clock + 1),
+            item="megatron",
+            step="te",
+            node="spark-a",
+            command="python probe components",
+            outcome="noted",
+            seconds=31.2,
+            exit_status=1,
+            error=raw,
+            output="Traceback (most recent call last):\n" + raw,
+            judgements=(
+                Judgement(
+                    value="transformer_engine",
+                    seen=None,
+                    expected="present",
+                    passed=False,
+                    why="FP8 needs it; attention falls back to fused, E2 and E3 still work.",
+                ),
+            ),
             evidence="evidence/megatron-te-spark-a.txt",
         ),
         ev.StepEnded(
-            at=at(clock + 2), item="megatron", step="core", node="spark-a", command="python probe components",
-            outcome="passed", seconds=3.1, exit_status=0,
-            judgements=(Judgement(value="megatron.core", seen="0.18.0", expected="present", passed=True, why=""),),
+            at=at(clock + 2),
+            item="megatron",
+            step="core",
+            node="spark-a",
+            command="python probe components",
+            outcome="passed",
+            seconds=3.1,
+            exit_status=0,
+            judgements=(
+                Judgement(value="megatron.core", seen="0.18.0", expected="present", passed=True, why=""),
+            ),
         ),
     ]
     if ends:
-        events.append(ev.ItemEnded(at=at(clock + 3), item="megatron", state=ItemState.NOTED, seconds=180,
-                                   reason="transformer_engine: ImportError", closes=("TE/FP8",)))
+        events.append(
+            ev.ItemEnded(
+                at=at(clock + 3),
+                item="megatron",
+                state=ItemState.NOTED,
+                seconds=180,
+                reason="transformer_engine: ImportError",
+                closes=("TE/FP8",),
+            )
+        )
     return events
 
 
@@ -157,7 +195,9 @@ def _item(item: str, start: float, minutes: float) -> list[ev.Event]:
 def stopped_service() -> list[ev.Event]:
     return [
         ev.ServiceChanged(at=at(9), state="stopped", words="drained, exit 0"),
-        ev.ServiceChanged(at=at(10), state="memory free", words="driver holds 1.3 GiB", details={"restore_seconds": 660}),
+        ev.ServiceChanged(
+            at=at(10), state="memory free", words="driver holds 1.3 GiB", details={"restore_seconds": 660}
+        ),
         *(
             ev.GuardSeen(at=at(10), node=node, state="ok", lease_until=at(85), floor_bytes=12 * GIB)
             for node in NODES
@@ -184,12 +224,28 @@ def planned(config: str, start: float) -> list[ev.Event]:
         for rank, node in enumerate(nodes)
     )
     events: list[ev.Event] = [
-        ev.RunPlanned(at=at(start), run=run, config=config, attempt=1, purpose="matrix", launches=launches,
-                      log_node=nodes[-1], settings={"micro_batch": 1, "global_batch": 16})
+        ev.RunPlanned(
+            at=at(start),
+            run=run,
+            config=config,
+            attempt=1,
+            purpose="matrix",
+            launches=launches,
+            log_node=nodes[-1],
+            settings={"micro_batch": 1, "global_batch": 16},
+        )
     ]
     for node in nodes:
-        events.append(ev.JobStarted(at=at(start + 0.2), run=run, node=node, pid=20311, rung="systemd",
-                                    run_dir=f"/home/lab/.lab/spark-pair/{run}"))
+        events.append(
+            ev.JobStarted(
+                at=at(start + 0.2),
+                run=run,
+                node=node,
+                pid=20311,
+                rung="systemd",
+                run_dir=f"/home/lab/.lab/spark-pair/{run}",
+            )
+        )
         events.append(ev.StreamChanged(at=at(start + 0.3), node=node, state="live"))
     return events
 
@@ -203,8 +259,10 @@ def log_text(run: str, steps: int, total: int, seconds: float) -> bytes:
     ]
     for step in range(1, steps + 1):
         loss = 2.1 * 0.985**step
-        line = (f"{{'loss': {loss:.4f}, 'grad_norm': {0.9 + 0.01 * (step % 7):.2f}, 'learning_rate': 8.1e-05, "
-                f"'iteration': '{step}/{total}', 'elapsed_time': '{step * seconds:.0f}s'}}")
+        line = (
+            f"{{'loss': {loss:.4f}, 'grad_norm': {0.9 + 0.01 * (step % 7):.2f}, 'learning_rate': 8.1e-05, "
+            f"'iteration': '{step}/{total}', 'elapsed_time': '{step * seconds:.0f}s'}}"
+        )
         lines.append(line.encode())
     return b"\n".join(lines) + b"\n"
 
@@ -216,18 +274,33 @@ def steps_of(config: str, start: float, count: int, total: int, seconds: float) 
     for line in data.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     events: list[ev.Event] = [
-        ev.DatasetMeasured(at=at(start), run=RUNS[config], mean_tokens=512.3, max_tokens=2048, samples=1500,
-                           source=Source(words="read")),
-        ev.ParametersCounted(at=at(start), run=RUNS[config], total=7.656e9, trainable=40.4e6,
-                             source=Source(words="read")),
+        ev.DatasetMeasured(
+            at=at(start),
+            run=RUNS[config],
+            mean_tokens=512.3,
+            max_tokens=2048,
+            samples=1500,
+            source=Source(words="read"),
+        ),
+        ev.ParametersCounted(
+            at=at(start), run=RUNS[config], total=7.656e9, trainable=40.4e6, source=Source(words="read")
+        ),
     ]
     for step in range(1, count + 1):
         events.append(
             ev.StepLogged(
-                at=at(start + step * seconds / 60), run=RUNS[config], step=step, total=total,
-                loss=2.1 * 0.985**step, grad_norm=0.9 + 0.01 * (step % 7), learning_rate=8.1e-5,
-                elapsed_seconds=step * seconds, memory_gib=38.2,
-                start_byte=starts[step + 2], end_byte=starts[step + 3], line=step + 3,
+                at=at(start + step * seconds / 60),
+                run=RUNS[config],
+                step=step,
+                total=total,
+                loss=2.1 * 0.985**step,
+                grad_norm=0.9 + 0.01 * (step % 7),
+                learning_rate=8.1e-5,
+                elapsed_seconds=step * seconds,
+                memory_gib=38.2,
+                start_byte=starts[step + 2],
+                end_byte=starts[step + 3],
+                line=step + 3,
             )
         )
     return events
@@ -235,16 +308,36 @@ def steps_of(config: str, start: float, count: int, total: int, seconds: float) 
 
 def e0_done() -> list[ev.Event]:
     end = 20.5 + 93 * 6.42 / 60
-    source = Source(words="median of 87 differences after 5 warm-up steps", file="logs/spark-a/E0-1.log",
-                    node="spark-a", start_byte=700, end_byte=820, line=8, sha256="9f" * 32)
+    source = Source(
+        words="median of 87 differences after 5 warm-up steps",
+        file="logs/spark-a/E0-1.log",
+        node="spark-a",
+        start_byte=700,
+        end_byte=820,
+        line=8,
+        sha256="9f" * 32,
+    )
     row = Row(
-        id="E0", title="one node", run="E0-1", parallel="TP1", steady_step_seconds=6.42, tokens_per_second=1277.0,
-        tokens_per_step=8197.0, peak_memory_bytes={"spark-a": int(38.2 * GIB)}, mfu_6n=0.651, mfu_lora=0.436,
-        peak_tflops=90.0, peak_source="measured matmul on the node", final_loss=0.5155, steps=93,
-        notes=("TE/FP8 closed",), sources={"steady_step_seconds": (source,), "final_loss": (source,)},
+        id="E0",
+        title="one node",
+        run="E0-1",
+        parallel="TP1",
+        steady_step_seconds=6.42,
+        tokens_per_second=1277.0,
+        tokens_per_step=8197.0,
+        peak_memory_bytes={"spark-a": int(38.2 * GIB)},
+        mfu_6n=0.651,
+        mfu_lora=0.436,
+        peak_tflops=90.0,
+        peak_source="measured matmul on the node",
+        final_loss=0.5155,
+        steps=93,
+        notes=("TE/FP8 closed",),
+        sources={"steady_step_seconds": (source,), "final_loss": (source,)},
     )
     return [
-        *planned("E0", 20), *steps_of("E0", 20.5, 93, 93, 6.42),
+        *planned("E0", 20),
+        *steps_of("E0", 20.5, 93, 93, 6.42),
         ev.JobSeen(at=at(end), run="E0-1", node="spark-a", state="ended", exit_code=0),
         ev.RunEnded(at=at(end + 0.1), run="E0-1", outcome="done"),
         ev.RowRecorded(at=at(end + 0.2), row=row),
@@ -253,32 +346,58 @@ def e0_done() -> list[ev.Event]:
 
 def e1_running(steps: int = 61) -> list[ev.Event]:
     finding = Finding(
-        id="one_rail", severity="warning", title="One rail of two", seen="one rail of two in use (NCCL lists one HCA)",
-        suspects=("second port is down",), first_action="bring up enP2p1s0f1np1; E1 is still valid",
-        facts_link="dgx-spark", node="spark-b", since=0.0, line=9, start_byte=900, end_byte=1000,
+        id="one_rail",
+        severity="warning",
+        title="One rail of two",
+        seen="one rail of two in use (NCCL lists one HCA)",
+        suspects=("second port is down",),
+        first_action="bring up enP2p1s0f1np1; E1 is still valid",
+        facts_link="dgx-spark",
+        node="spark-b",
+        since=0.0,
+        line=9,
+        start_byte=900,
+        end_byte=1000,
     )
     return [
-        *planned("E1", 31), *steps_of("E1", 31.5, steps, 93, 3.21),
+        *planned("E1", 31),
+        *steps_of("E1", 31.5, steps, 93, 3.21),
         ev.FindingRaised(at=at(32), node="spark-b", run="E1-1", finding=finding),
     ]
 
 
 def decision() -> ev.DecisionAsked:
     return ev.DecisionAsked(
-        at=at(34), decision="item-megatron-1", subject="item 4, Megatron components, failed",
+        at=at(34),
+        decision="item-megatron-1",
+        subject="item 4, Megatron components, failed",
         what_happened="flash_attn can't be imported on spark-a; the other components can.",
         raw_error="ImportError: /opt/lab/lib/python3.12/site-packages/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
         choices=(
-            ev.Choice(id="retry", words="try the item again", leads_to="6:12 of its box is left; nothing is installed anew"),
-            ev.Choice(id="go on", words="go on, FP8 closed", leads_to="attention falls back to fused; E2 and E3 are still possible"),
-            ev.Choice(id="degrade", words="degrade to the A100 path", leads_to="E0 and two single-device variables on a rented A100"),
+            ev.Choice(
+                id="retry",
+                words="try the item again",
+                leads_to="6:12 of its box is left; nothing is installed anew",
+            ),
+            ev.Choice(
+                id="go on",
+                words="go on, FP8 closed",
+                leads_to="attention falls back to fused; E2 and E3 are still possible",
+            ),
+            ev.Choice(
+                id="degrade",
+                words="degrade to the A100 path",
+                leads_to="E0 and two single-device variables on a rented A100",
+            ),
         ),
         recommended="go on",
     )
 
 
 def sample(n: int, moment: datetime, used: float, **gpu: float) -> tuple[datetime, Sample]:
-    memory = MemoryReading(total_bytes=TOTAL, available_bytes=int(TOTAL - used * GIB), free_bytes=int(60 * GIB))
+    memory = MemoryReading(
+        total_bytes=TOTAL, available_bytes=int(TOTAL - used * GIB), free_bytes=int(60 * GIB)
+    )
     return moment, Sample(n=n, at=moment.timestamp(), memory=memory, **gpu)
 
 
@@ -286,22 +405,52 @@ def story(folder: Path, *extra: ev.Event, steps: int = 61, read_only: bool = Fal
     """Two Sparks, walk done, service stopped, E0 done, E1 at step 61 of 93."""
     events = [*opening(), *walk(), *stopped_service(), *hypotheses(), *e0_done(), *e1_running(steps), *extra]
     now = max(event.at for event in events) + timedelta(seconds=3)
-    events += [ev.GuardSeen(at=now - timedelta(seconds=3 + n), node=node, state="ok",
-                            lease_until=now + timedelta(minutes=14), floor_bytes=12 * GIB)
-               for n, node in enumerate(NODES)]
+    events += [
+        ev.GuardSeen(
+            at=now - timedelta(seconds=3 + n),
+            node=node,
+            state="ok",
+            lease_until=now + timedelta(minutes=14),
+            floor_bytes=12 * GIB,
+        )
+        for n, node in enumerate(NODES)
+    ]
     session = FakeSession(events, folder, now=now, read_only=read_only)
     for node, used in zip(NODES, (41.2, 40.8), strict=True):
         start = at(20)
         count = int((now - start).total_seconds() // 5)
         session.readings[node] = [
-            sample(n, start + timedelta(seconds=5 * n + 2), min(used, 8 + n * 0.9),
-                   gpu_utilisation_percent=96.0, gpu_power_watts=42.0 + n % 3, gpu_sm_clock_mhz=1905.0)
+            sample(
+                n,
+                start + timedelta(seconds=5 * n + 2),
+                min(used, 8 + n * 0.9),
+                gpu_utilisation_percent=96.0,
+                gpu_power_watts=42.0 + n % 3,
+                gpu_sm_clock_mhz=1905.0,
+            )
             for n in range(count)
         ]
     for run, node, count, seconds in (
-        ("E0-1", "spark-a", 93, 6.42), ("E1-1", "spark-b", steps, 3.21), ("E1-1", "spark-a", 0, 3.21),
+        ("E0-1", "spark-a", 93, 6.42),
+        ("E1-1", "spark-b", steps, 3.21),
+        ("E1-1", "spark-a", 0, 3.21),
     ):
         path = session.log_path(run, node)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(log_text(run, count, 93, seconds))
     return session
+
+
+def screen_text(app: App[Any]) -> str:
+    """What stands on the screen, as text."""
+    width, height = app.size
+    lines = app.screen._compositor.render_strips(app.size)
+    return "\n".join("".join(segment.text for segment in strip) for strip in lines[:height])
+
+
+def page(experiment: Experiment, lang: str) -> str:
+    """A one page of the shape that the report has."""
+    rows = "\n".join(f"| {r.id} | {r.parallel} | {r.steady_step_seconds} |" for r in experiment.rows.values())
+    title = "一页纸" if lang == "zh" else "One page"
+    table = f"| config | parallel | s/it |\n|---|---|---|\n{rows}"
+    return f"# {title}: {experiment.name}\n\n{table}\n\n1. Fastest: E0.\n"

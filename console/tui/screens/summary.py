@@ -29,9 +29,7 @@ class SummaryScreen(LabScreen):
 
     def draw(self, experiment: Experiment, now: datetime) -> None:
         self.query_one("#page-box").border_title = self.words("screen.summary")
-        from console.report.onepage import one_page
-
-        page = clean(one_page(experiment, self.words.lang))
+        page = clean(self.lab.one_page(experiment, self.words.lang))
         if page != self._page:
             self._page = page
             self.query_one("#page", Markdown).update(page)

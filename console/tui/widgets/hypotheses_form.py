@@ -1,6 +1,6 @@
 """What was expected of each configuration: written once before the first run, then sealed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -26,12 +26,18 @@ class HypothesesForm(Panel[dict[str, str]]):
     ]
 
     def __init__(
-        self, configurations: Sequence[Configuration], words: Words, draft: Mapping[str, str] | None = None
+        self,
+        configurations: Sequence[Configuration],
+        words: Words,
+        draft: Mapping[str, str],
+        keep: Callable[[dict[str, str]], None],
     ) -> None:
+        """`keep` is told what stands in the fields after every change, so that nothing typed is lost."""
         super().__init__(words("hypotheses.title"), say(words("hypotheses.how")), words("hypotheses.keys"))
         self._configurations = configurations
         self._words = words
-        self._draft = draft or {}
+        self._draft = draft
+        self._keep = keep
 
     def compose_below(self) -> ComposeResult:
         for config in self._configurations:
@@ -47,6 +53,9 @@ class HypothesesForm(Panel[dict[str, str]]):
             config.id: plain(self.query_one(f"#hypothesis-{config.id}", Input).value).strip()
             for config in self._configurations
         }
+
+    def on_input_changed(self) -> None:
+        self._keep(self.draft)
 
     def on_input_submitted(self) -> None:
         self.app.action_focus_next()
