@@ -43,10 +43,11 @@ from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.classic import classic_account, fits_sparks
 from console.core.ledger.flops import lora_parameters
-from console.core.ledger.memory import MemoryEstimate, Setup, estimate
+from console.core.ledger.memory import MemoryEstimate, estimate
 from console.core.ledger.methods import LOGIT_BYTES, OPTIMIZER_BYTES, Method
 from console.core.ledger.numbers import require_positive
 from console.core.ledger.room import judge, room_on
+from console.core.ledger.setup import Setup
 from console.core.plan.topology import derive
 
 

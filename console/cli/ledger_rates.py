@@ -33,11 +33,11 @@ from console.core.ledger import catalogue
 from console.core.ledger.architecture import Architecture
 from console.core.ledger.cost import converted_days, cost, training_flops, training_seconds, wall_clock
 from console.core.ledger.flops import TokenFlops, flops_per_token, lora_parameters
-from console.core.ledger.memory import Setup
 from console.core.ledger.methods import Method
 from console.core.ledger.mfu import hfu, mfu_6n, mfu_lora, mfu_megatron, sustained_tflops_6n
 from console.core.ledger.numbers import require_positive
 from console.core.ledger.paper import setup_step, tokens_per_step
+from console.core.ledger.setup import Setup
 from console.core.ledger.steptime import StepTime, probed_step
 from console.core.plan.topology import derive
 

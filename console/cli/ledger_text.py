@@ -6,9 +6,10 @@ from console.core.ledger.choose import Choice
 from console.core.ledger.classic import ClassicAccount, fits_sparks
 from console.core.ledger.feasible import Candidate
 from console.core.ledger.flops import lora_parameters
-from console.core.ledger.memory import MemoryEstimate, Setup, Stage
+from console.core.ledger.memory import MemoryEstimate, Stage
 from console.core.ledger.numbers import gb, gib
 from console.core.ledger.scenario import Suggestion
+from console.core.ledger.setup import Setup
 from console.core.ledger.steptime import StepTime
 from console.core.plan.placement import Advice, Group
 from console.core.plan.topology import PipelineLayout, Topology

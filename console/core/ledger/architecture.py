@@ -5,6 +5,7 @@ Counts are those of the text model that the transformers class builds: a vision 
 apart.
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -26,6 +27,17 @@ class Block(Shape):
 
     mixer: Mixer
     mlp: Mlp
+
+
+Kinds = tuple[tuple[Block, int], ...]
+
+
+def kinds_of(blocks: Iterable[Block]) -> Kinds:
+    """Distinct blocks with how often each occurs; blocks are told apart by identity."""
+    counts: dict[int, tuple[Block, int]] = {}
+    for block in blocks:
+        counts[id(block)] = (block, counts.get(id(block), (block, 0))[1] + 1)
+    return tuple(counts.values())
 
 
 class Parameters(Shape):
@@ -105,17 +117,18 @@ class Architecture(Shape):
         h = self.hidden
         embedding = (self.vocab + self.positions) * h
         head = 0 if self.tied_embeddings else self.vocab * h
-        fixed = sum(b.mixer.split(h) + b.mixer.replicated(h) for b in self.blocks)
-        fixed += sum(b.mlp.split(h) + b.mlp.replicated(h) for b in self.blocks)
+        kinds = kinds_of(self.blocks)
+        fixed = sum(n * (b.mixer.split(h) + b.mixer.replicated(h)) for b, n in kinds)
+        fixed += sum(n * (b.mlp.split(h) + b.mlp.replicated(h)) for b, n in kinds)
         fixed += self.layers * self.norms + self.norm_width * h + self.head_mixing
-        routed = sum(b.mlp.routed(h) for b in self.blocks)
+        routed = sum(n * b.mlp.routed(h) for b, n in kinds)
         total = embedding + head + fixed + routed
         return Parameters(
             total=total,
-            active=total - routed + sum(b.mlp.active_routed(h) for b in self.blocks),
+            active=total - routed + sum(n * b.mlp.active_routed(h) for b, n in kinds),
             embedding=embedding,
             head=head,
-            matmul=sum(b.mixer.matmul(h) + b.mlp.matmul(h) for b in self.blocks) + self.vocab * h,
+            matmul=sum(n * (b.mixer.matmul(h) + b.mlp.matmul(h)) for b, n in kinds) + self.vocab * h,
             routed_experts=routed,
         )
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from console.core.errors import InputError
 from console.core.ledger.architecture import Architecture
 from console.core.ledger.devices import Device
-from console.core.ledger.memory import MemoryEstimate, Setup, estimate
+from console.core.ledger.memory import MemoryEstimate, estimate
 from console.core.ledger.methods import Batch, Method, Recompute
 from console.core.ledger.numbers import require_positive
 from console.core.ledger.room import Fit, judge, room_on
+from console.core.ledger.setup import Setup
 from console.core.plan.placement import Advice, advise
 from console.core.plan.topology import ParallelSizes, Topology, derive, micro_batches
 

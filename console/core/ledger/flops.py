@@ -13,7 +13,7 @@ A frozen weight needs no weight gradient, hence 4; attention has no weights and 
 from typing import Literal, NamedTuple
 
 from console.core.errors import InputError
-from console.core.ledger.architecture import Architecture, Block
+from console.core.ledger.architecture import Architecture, Block, kinds_of
 from console.core.ledger.mixers import Linear, Shape
 from console.core.ledger.mlps import MoeMlp
 from console.core.ledger.numbers import require_positive
@@ -63,7 +63,7 @@ def flops_per_token(
     """
     require_positive(span=span)
     weights = float(architecture.parameters.matmul)
-    attention = sum(block.mixer.core_flops(span) for block in architecture.blocks)
+    attention = sum(n * block.mixer.core_flops(span) for block, n in kinds_of(architecture.blocks))
     if mtp_layers:
         weights += mtp_layers * _mtp_matmul(architecture)
         attention += mtp_layers * architecture.mtp_block.mixer.core_flops(span)
@@ -87,7 +87,7 @@ def lora_parameters(
     require_positive(lora_rank=rank)
     require_targets(architecture, targets)
     total = active = 0
-    for block in architecture.blocks:
+    for block, count in kinds_of(architecture.blocks):
         fixed = rank * sum(
             linear.inputs + linear.outputs for linear in targeted(block, architecture, targets)
         )
@@ -95,8 +95,8 @@ def lora_parameters(
             linear.inputs + linear.outputs for linear in targeted_expert(block, architecture, targets)
         )
         experts, top_k = (block.mlp.experts, block.mlp.top_k) if isinstance(block.mlp, MoeMlp) else (0, 0)
-        total += fixed + experts * expert
-        active += fixed + top_k * expert
+        total += count * (fixed + experts * expert)
+        active += count * (fixed + top_k * expert)
     return LoraParameters(total, active)
 
 
@@ -116,7 +116,7 @@ def targeted_expert(block: Block, architecture: Architecture, targets: tuple[str
 def linear_names(architecture: Architecture) -> tuple[str, ...]:
     """Names that `target_modules` may hold for this architecture, in Megatron's words."""
     names: dict[str, None] = {}
-    for block in architecture.blocks:
+    for block, _ in kinds_of(architecture.blocks):
         every = (ALL_LINEAR,)
         for linear in (*targeted(block, architecture, every), *targeted_expert(block, architecture, every)):
             names[linear.name] = None

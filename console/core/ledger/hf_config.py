@@ -6,7 +6,7 @@ what the fields leave open (query-key norms, biases). Raises InputError naming t
 wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -65,7 +65,7 @@ def read_config(config: Mapping[str, Any], name: str) -> ConfigReading:
             hidden=fields.count("hidden_size"),
             vocab=fields.count("vocab_size"),
             tied_embeddings=bool(fields.get("tie_word_embeddings") or False),
-            blocks=tuple(Block(mixer=mixers[i], mlp=_mlp(fields, kind, i)) for i in range(layers)),
+            blocks=_one_of_each(Block(mixer=mixers[i], mlp=_mlp(fields, kind, i)) for i in range(layers)),
             mtp_layers=fields.optional(
                 "num_nextn_predict_layers", fields.optional("mtp_num_hidden_layers", 0)
             ),
@@ -109,6 +109,12 @@ class _Fields:
 
     def optional(self, key: str, default: int) -> int:
         return self.count(key) if self.get(key) else default
+
+
+def _one_of_each(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """The blocks with equal ones as one object, so that sums over a model can go by kind."""
+    seen: dict[Block, Block] = {}
+    return tuple(seen.setdefault(block, block) for block in blocks)
 
 
 def _mixers(fields: _Fields, kind: str, layers: int) -> tuple[Mixer, ...]:

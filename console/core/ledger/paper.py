@@ -3,7 +3,8 @@
 from console.core.ledger.columns import Column, Value
 from console.core.ledger.devices import Device
 from console.core.ledger.flops import TokenFlops, flops_per_token, lora_parameters
-from console.core.ledger.memory import Setup, estimate
+from console.core.ledger.memory import estimate
+from console.core.ledger.setup import Setup
 from console.core.ledger.steptime import StepTime, paper_step, utilisation_prior
 
 
@@ -31,7 +32,7 @@ def setup_step(setup: Setup, device: Device, *, dtype: str = "bf16", span: float
     """Step time on paper, from the utilisation of published runs nearest in kind."""
     prior = utilisation_prior(device, setup.architecture, setup.method, setup.topology.sizes)
     return paper_step(
-        setup_flops(setup, span).model,
+        setup_flops(setup, span).hardware,
         tokens_per_step(setup),
         setup.topology.world_size,
         device.peak(dtype).value,
@@ -46,6 +47,8 @@ def paper_column(setup: Setup, device: Device, *, dtype: str = "bf16", span: flo
     prior = utilisation_prior(device, setup.architecture, setup.method, setup.topology.sizes)
     tokens = tokens_per_step(setup)
     peak = device.peak(dtype)
+    flops = setup_flops(setup, span)
+    useful = flops.model / flops.hardware
     return Column(
         memory_bytes=Value.banded(
             memory.reserved_bytes, memory.band, f"reserved, stage {memory.peak_stage} is the peak"
@@ -60,9 +63,9 @@ def paper_column(setup: Setup, device: Device, *, dtype: str = "bf16", span: flo
             source=f"{tokens} token slots per step",
         ),
         mfu=Value(
-            number=(prior.low * prior.high) ** 0.5,
-            low=prior.low,
-            high=prior.high,
+            number=useful * (prior.low * prior.high) ** 0.5,
+            low=useful * prior.low,
+            high=useful * prior.high,
             source=f"of {peak.value:g} TFLOPS {dtype}, {peak.origin}; {prior.reason}",
         ),
     )
