@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +11,6 @@ from typing import Any, Literal
 import asyncssh
 
 from console.core.errors import (
-    AnswerUnreadable,
     AuthRefused,
     HostKeyChanged,
     HostKeyRevoked,
@@ -21,14 +19,14 @@ from console.core.errors import (
     LabError,
     NodeError,
     ScriptFailed,
-    ScriptTimedOut,
     Unreachable,
 )
-from console.nodes import remote
+from console.nodes import answers, remote
+from console.nodes.answers import last_words
 from console.nodes.channel import Stream, StreamSession, WholeSession
 from console.nodes.dial import SshTarget, dial
 from console.nodes.shell import Answer, frame
-from console.nodes.text import clean, redact
+from console.nodes.text import clean
 
 __all__ = ["Answer", "LinkState", "Node", "SshTarget", "Stream"]
 
@@ -141,7 +139,7 @@ class Node:
         async with self._channel():
             answer = await self._run(script, args, timeout, stdin)
         if check and answer.exit_status != 0:
-            raise self._failed(answer)
+            raise answers.failed(self.name, answer)
         return answer
 
     async def run_python(
@@ -160,7 +158,7 @@ class Node:
                 self.name,
                 f"no Python at {interpreter}",
                 exit_status=answer.exit_status,
-                why=_end_of(answer.error_text),
+                why=last_words(answer.error_text),
                 next_step=f"correct the interpreter of {self.name} in the profile, or install it there",
             )
         if answer.exit_status != 0:
@@ -168,10 +166,10 @@ class Node:
                 self.name,
                 f"a program run by {interpreter} failed with status {answer.exit_status}",
                 exit_status=answer.exit_status,
-                why=_end_of(answer.error_text) or _end_of(answer.text),
+                why=last_words(answer.error_text) or last_words(answer.text),
                 next_step=f"the text above says what is missing for {interpreter} on {self.name}",
             )
-        return self._document(answer, interpreter)
+        return answers.document(self.name, answer, interpreter)
 
     @asynccontextmanager
     async def stream(self, script: str, *, args: Sequence[str] = ()) -> AsyncIterator[Stream]:
@@ -208,14 +206,14 @@ class Node:
                     channel.abort()
         except TimeoutError:
             await self._end_script(connection, framed.variable, session.out.pid)
-            raise self._timed_out(session, timeout) from None
+            raise answers.timed_out(self.name, session, timeout) from None
         except asyncio.CancelledError:
             ending = asyncio.create_task(self._end_script(connection, framed.variable, session.out.pid))
             self._endings.add(ending)
             ending.add_done_callback(self._endings.discard)
             raise
         if session.out.exit_status is None or session.err.exit_status is None:
-            raise self._unreadable(session)
+            raise answers.unreadable(self.name, session)
         return Answer(
             session.out.exit_status, session.out.content, session.err.content, time.monotonic() - started
         )
@@ -367,82 +365,3 @@ class Node:
         self._link = LinkState(state, since, None, why)
         for listener in list(self._listeners):
             listener(self._link)
-
-    def _failed(self, answer: Answer) -> ScriptFailed:
-        return ScriptFailed(
-            self.name,
-            f"a script ended with status {answer.exit_status}",
-            exit_status=answer.exit_status,
-            why=_end_of(answer.error_text) or _end_of(answer.text),
-        )
-
-    def _timed_out(self, session: WholeSession, timeout: float) -> ScriptTimedOut:
-        if session.out.pid is None:
-            return ScriptTimedOut(
-                self.name,
-                f"the shell did not come up within {timeout:g} s",
-                why=_end_of(clean(session.out.content + session.err.content))
-                or "a start-up file of the login shell may wait for input",
-                next_step="check the login shell's start-up files: none may wait without a terminal",
-            )
-        return ScriptTimedOut(
-            self.name,
-            f"a script was ended after {timeout:g} s",
-            why=_end_of(clean(session.err.content)) or _end_of(clean(session.out.content)),
-        )
-
-    def _unreadable(self, session: WholeSession) -> NodeError:
-        if session.lost:
-            return Unreachable(
-                self.name,
-                "the link was lost while a script ran",
-                why=session.lost,
-                next_step="the console connects again by itself",
-            )
-        printed = _end_of(clean(session.err.content)) or _end_of(clean(session.out.content))
-        if session.out.pid is None:
-            return AnswerUnreadable(
-                self.name,
-                f"no bash answered (status {session.exit_status})",
-                why=printed,
-                next_step="the node needs bash, coreutils (timeout, head) and a login shell that runs them",
-            )
-        return AnswerUnreadable(
-            self.name,
-            "a script's answer was cut short",
-            why=printed or "its last marker is missing: it was killed on the node",
-            next_step="look for the out-of-memory killer in the node's kernel log, then try again",
-        )
-
-    def _document(self, answer: Answer, interpreter: str) -> dict[str, Any]:
-        lines = [line for line in answer.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
-        for candidate in (answer.stdout.decode("utf-8", "replace"), lines[-1] if lines else ""):
-            try:
-                document = json.loads(candidate)
-            except ValueError:
-                continue
-            if isinstance(document, dict):
-                cleaned: dict[str, Any] = _cleaned(document)
-                return cleaned
-        raise AnswerUnreadable(
-            self.name,
-            f"a program run by {interpreter} gave no JSON document",
-            why=_end_of(answer.text) or "it printed nothing",
-            next_step=f"run `{interpreter} --version` on {self.name}: it may not be Python",
-        )
-
-
-def _end_of(text: str, lines: int = 5, width: int = 400) -> str:
-    """The last lines of a text, short enough for a message, without secrets."""
-    kept = [line[-width:] for line in text.strip().splitlines()[-lines:]]
-    return redact("\n       ".join(kept))[0]
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list):
-        return [_cleaned(item) for item in value]
-    if isinstance(value, dict):
-        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
-    return value

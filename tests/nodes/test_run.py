@@ -16,9 +16,8 @@ from console.nodes.ssh import Node
 
 async def test_arguments_stdin_and_both_outputs_arrive_unchanged(node: Node) -> None:
     words = ("a b", "c'd\"e", "$HOME `id` \\ *", "", "zeile\nzwei", "ü\udcff")
-    answer = await node.run(
-        'for word; do printf "[%s]" "$word"; done; cat; printf oops >&2', args=words, timeout=20, stdin=b"\0in"
-    )
+    script = 'for word; do printf "[%s]" "$word"; done; cat; printf oops >&2'
+    answer = await node.run(script, args=words, timeout=20, stdin=b"\0in")
     expected = "".join(f"[{word}]" for word in words).encode("utf-8", "surrogateescape") + b"\0in"
     assert (answer.stdout, answer.stderr, answer.exit_status) == (expected, b"oops", 0)
 
@@ -126,7 +125,7 @@ async def test_no_more_than_eight_channels_are_open_at_once(node: Node) -> None:
 
 
 async def test_python_answers_with_one_document_after_any_chatter(node: Node) -> None:
-    source = "import json, sys; print('loading'); print(json.dumps({'args': sys.argv[1:], 'x': float('nan')}))"
+    source = "import json, sys; print('on'); print(json.dumps({'args': sys.argv[1:], 'x': float('nan')}))"
     document = await node.run_python(sys.executable, source, args=("a b", "\x1b[31m"), timeout=20)
     assert document["args"] == ["a b", ""]
     assert document["x"] != document["x"]

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from console.nodes.text import clean, is_secret_name, redact
 
-FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 ESCAPES = [
     (b"\x1b[31mred\x1b[0m", "red"),
@@ -43,7 +45,7 @@ def test_no_control_byte_survives_from_any_bytes(data: bytes) -> None:
 
 
 _PIECES = st.sampled_from(
-    ["\x1b", "[", "]", "P", "\x9b", "\x9d", "\x07", "\\", "\x9c", "0;", "m", "\n", "\r", "\t", "x", "\u202e", "\ud800"]
+    [*"\x1b[]P\x9b\x9d\x07\\\x9cm\n\r\tx\u202e\ud800", "0;"]
 )
 
 
@@ -81,7 +83,8 @@ CANARIES = [
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEcut",
 ]
 SECRET_PARTS = re.compile(
-    "hf_abc|01234567|nvapi-a|ghp_a|_pat_11|sk-proj|IOSFODNN|abc.def|dXNlc|hunter|s3cr3t|1111|89abcdef0123|passw0rd|b3Bl|MIIE"
+    "hf_abc|01234567|nvapi-a|ghp_a|_pat_11|sk-proj|IOSFODNN|abc.def|dXNlc|hunter|s3cr3t|1111|89abcdef0123"
+    "|passw0rd|b3Bl|MIIE"
 )
 
 
@@ -109,7 +112,9 @@ def test_ordinary_log_text_is_left_alone(text: str) -> None:
     assert redact(text) == (text, 0)
 
 
-@pytest.mark.parametrize("name", ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "db_password", "TOKEN"])
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "db_password", "TOKEN"]
+)
 def test_names_that_say_secret(name: str) -> None:
     assert is_secret_name(name)
 

@@ -98,7 +98,7 @@ class SshdHost(Host):
         host_key, login_key = _key(self.root / "host_key"), _key(self.root / "login_key")
         (self.root / "authorized_keys").write_bytes(login_key.export_public_key("openssh"))
         if os.getuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+            await asyncio.to_thread(Path("/run/sshd").mkdir, mode=0o755, exist_ok=True)
         self._port = self._port or _free_port()
         config = self.root / "sshd_config"
         config.write_text(self._config())

@@ -6,15 +6,15 @@ from pathlib import Path
 import psutil
 
 
-def processes_with(text: str) -> list[psutil.Process]:
-    """Living processes with `text` in a value of their environment."""
-    found = []
+def processes_with(text: str) -> set[psutil.Process]:
+    """Living processes with `text` in `NAME=value` of their environment."""
+    found = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
             if any(text in f"{name}={value}" for name, value in process.environ().items()):
-                found.append(process)
+                found.add(process)
     return found
 
 

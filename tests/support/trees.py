@@ -1,4 +1,4 @@
-"""Process trees as training makes them: a program that starts torchrun, which starts workers in own sessions."""
+"""Process trees as training makes them: a program, its torchrun, and workers in sessions of their own."""
 
 import sys
 from pathlib import Path
@@ -30,8 +30,11 @@ while True:
 
 
 def training_argv(folder: Path, manner: str) -> tuple[str, ...]:
-    """argv of a stand-in for `swift sft`. On TERM its torchrun ends the workers ("polite"), leaves them behind
-    ("orphaning"), or does nothing and neither do they ("deaf")."""
+    """argv of a stand-in for `swift sft`.
+
+    On TERM its torchrun ends the workers ("polite"), leaves them behind ("orphaning"), or does nothing and
+    neither do they ("deaf").
+    """
     swift, torchrun = folder / "swift", folder / "torchrun"
     swift.write_text(_SWIFT)
     torchrun.write_text(_TORCHRUN)
