@@ -1,0 +1,1 @@
+"""Record sheet and one page of an experiment: templates and writers."""
