@@ -8,7 +8,8 @@ import typer
 
 from console.cli.ledger_cut import choose_command, topology_command
 from console.cli.ledger_memory import memory_command
-from console.cli.ledger_rates import cost_command, flops_command, mfu_command, time_command
+from console.cli.ledger_rates import cost_command, flops_command, mfu_command
+from console.cli.ledger_time import time_command
 
 app = typer.Typer(
     help="Memory, compute, time and cost on paper.", no_args_is_help=True, pretty_exceptions_enable=False

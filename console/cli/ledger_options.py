@@ -50,6 +50,13 @@ ResidentGib = Annotated[
 ]
 DevicesPerNode = Annotated[int | None, typer.Option("--devices-per-node", help="For placement advice.")]
 
+Span = Annotated[
+    float | None,
+    typer.Option("--span", help="Attention span sum(L^2)/sum(L) of packed data; else the sequence."),
+]
+Params = Annotated[float | None, typer.Option("--params", help="Parameters, for MoE those active per token.")]
+Devices = Annotated[int, typer.Option("--devices", help="Devices taking part.")]
+
 Word = TypeVar("Word", bound=str)
 
 LARGEST_BATCH = 10**9

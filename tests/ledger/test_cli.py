@@ -84,6 +84,13 @@ def test_the_layout_with_and_without_mtp() -> None:
     assert lab("topology --layers 43 --pp 2 --layout Et*22|t*21mL --mtp 0 --json").exit_code == 2
 
 
+def test_a_layout_without_mtp_serves_a_model_that_declares_one() -> None:
+    found = answer("memory --model DeepSeek-V4-Flash --method lora --pp 2 --ep 8 --dp 8 --layout Et*22|t*21L")
+
+    assert [stage["layers"] for stage in found["stages"]] == [22, 21]
+    assert (found["topology"]["dp"], found["topology"]["edp"]) == (8, 1)
+
+
 def test_the_course_table() -> None:
     assert answer("choose --memory-gib 80 --seq 8192")["best"] == "table offload"
 

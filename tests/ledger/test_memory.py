@@ -1,5 +1,7 @@
 """Memory per stage: published rows, the terms, the three totals, and what must never happen."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,7 +82,7 @@ def test_published_reserved_memory_of_dense_models_lies_inside_the_band() -> Non
     ],
 )
 def test_twelve_layers_of_llama_70b_come_out_within_two_percent(
-    sizes: dict[str, int], dp: int, sequence: int, measured: float
+    sizes: dict[str, Any], dp: int, sequence: int, measured: float
 ) -> None:
     memory = predict("Llama-3-70B", layers=12, dp=dp, sequence=sequence, loss="te-fused", **sizes)
 
@@ -275,11 +277,11 @@ SHARDS = st.sampled_from(["tp", "pp", "cp", "ep", "dp"])
     st.sampled_from([2048, 8192]),
 )
 def test_memory_never_grows_when_a_shard_count_grows(
-    model: str, sizes: dict[str, int], grown: str, method: Method, recompute: Recompute, sequence: int
+    model: str, sizes: dict[str, Any], grown: str, method: Method, recompute: Recompute, sequence: int
 ) -> None:
-    fixed = {"method": method, "recompute": recompute, "sequence": sequence}
+    fixed: dict[str, Any] = {"method": method, "recompute": recompute, "sequence": sequence}
     has_experts = catalogue.model(model).architecture().moe is not None
-    before = {**sizes, "dp": 4}
+    before: dict[str, Any] = {**sizes, "dp": 4}
     after = {**before, grown: 2 * before.get(grown, 1)}
     if grown == "ep" and not has_experts:
         with pytest.raises(InputError):
@@ -292,7 +294,7 @@ def test_memory_never_grows_when_a_shard_count_grows(
 
 
 @pytest.mark.parametrize("sizes", [{"tp": 3}, {"pp": 5}, {"ep": 3}, {"cp": 3}])
-def test_what_does_not_divide_is_refused(sizes: dict[str, int]) -> None:
+def test_what_does_not_divide_is_refused(sizes: dict[str, Any]) -> None:
     with pytest.raises(InputError) as refusal:
         predict("Qwen3-30B-A3B", sequence=2048, dp=3, **sizes)
     assert refusal.value.next_step

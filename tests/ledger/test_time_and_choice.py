@@ -88,7 +88,10 @@ def test_the_paper_column_is_whole_and_consistent() -> None:
         value = getattr(column, quantity)
         assert value.low < value.number < value.high
         assert value.source
-    assert column.tokens_per_second.number * column.step_seconds.number == pytest.approx(16 * 2048)
+    rate, step = column.tokens_per_second.number, column.step_seconds.number
+    assert rate is not None
+    assert step is not None
+    assert rate * step == pytest.approx(16 * 2048)
     assert "derived" in column.mfu.source
 
 

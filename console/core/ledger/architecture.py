@@ -102,13 +102,14 @@ class Architecture(Shape):
 
     @property
     def shape(self) -> ModelShape:
-        """What a topology has to divide."""
+        """What a topology has to divide. MTP layers count only in a run that trains them, so none is given
+        here.
+        """
         return ModelShape(
             layers=self.layers,
             heads=self.attention.heads,
             kv_heads=self.attention.kv_heads,
             experts=self.moe.experts if self.moe else None,
-            mtp_layers=self.mtp_layers,
         )
 
     @cached_property
