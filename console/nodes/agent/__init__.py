@@ -5,6 +5,7 @@ ships it over SSH, `client` reads its answers.
 """
 
 from console.nodes.agent.client import (
+    Phase,
     end_guard,
     end_jobs,
     guard_account,
@@ -16,6 +17,7 @@ from console.nodes.agent.client import (
 from console.nodes.agent.runner import Runner
 
 __all__ = [
+    "Phase",
     "Runner",
     "end_guard",
     "end_jobs",

@@ -24,7 +24,7 @@ class Runner(Protocol):
         script: str,
         *,
         args: Sequence[str] = ...,
-        timeout: float = ...,
+        timeout: float,
         stdin: bytes = ...,
         check: bool = ...,
     ) -> Answered: ...

@@ -66,7 +66,7 @@ class FloorWatch:
         ended: dict[int, str] = {}
         sent_at = now
         for _ in range(5):
-            found = processes.lab_processes(self._folder.experiment_folder)
+            found = processes.lab_work(self._folder.experiment_folder)
             reached = processes.send(set(found), signal.SIGKILL)
             if reached:
                 sent_at = time.monotonic()

@@ -11,6 +11,7 @@ from typing import Iterable, Iterator
 
 from .answers import Doc
 from .masking import masked
+from .memory import read_text
 
 MARKER = "LAB_RUN_ID"
 
@@ -148,22 +149,37 @@ def marked(experiment: str) -> dict[int, str]:
     return found
 
 
-def from_run_folders(experiment_folder: str) -> dict[int, str]:
-    """Run id by pid, for the processes that the run folders' `pid` files name, and their process groups."""
+def run_pid_files(experiment_folder: str) -> dict[str, dict[str, int]]:
+    """By run id, the numbers of each run folder's `pid` file whose process is still the one that wrote it."""
     experiment = os.path.basename(experiment_folder)
-    groups: dict[int, str] = {}
-    found: dict[int, str] = {}
     try:
         runs = sorted(os.listdir(experiment_folder))
     except OSError:
-        return found
+        return {}
+    found: dict[str, dict[str, int]] = {}
     for run in runs:
-        pid, ticks = read_pid_file(os.path.join(experiment_folder, run, "pid"))
-        if pid is None or ticks is None or start_ticks(pid) != ticks:
-            continue
-        found[pid] = f"{experiment}/{run}"
+        numbers = parse_pid_file(read_text(os.path.join(experiment_folder, run, "pid")))
+        pid, ticks = numbers.get("pid"), numbers.get("start_ticks")
+        if pid is not None and ticks is not None and start_ticks(pid) == ticks:
+            found[f"{experiment}/{run}"] = numbers
+    return found
+
+
+def parse_pid_file(text: str) -> dict[str, int]:
+    """`name=value` lines; values that are no whole number are left out."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name: int(value) for name, equals, value in pairs if equals and value.isdigit()}
+
+
+def from_pid_files(files: dict[str, dict[str, int]]) -> dict[int, str]:
+    """Run id by pid, for the processes that the pid files name, and the process groups they lead."""
+    found: dict[int, str] = {}
+    groups: dict[int, str] = {}
+    for run, numbers in files.items():
+        pid = numbers["pid"]
+        found[pid] = run
         if process_group(pid) == pid:
-            groups[pid] = found[pid]
+            groups[pid] = run
     if groups:
         for pid in all_pids():
             group = process_group(pid)
@@ -172,37 +188,26 @@ def from_run_folders(experiment_folder: str) -> dict[int, str]:
     return found
 
 
-def read_pid_file(path: str) -> tuple[int | None, int | None]:
-    """pid and start ticks of a run folder's pid file: a JSON object, or both numbers in plain text."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError:
-        return None, None
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if isinstance(document, dict):
-        pid = document.get("pid")
-        ticks = document.get("start_ticks", document.get("start_time"))
-    else:
-        words = text.split()
-        pid = words[0] if words else None
-        ticks = words[1] if len(words) > 1 else None
-    try:
-        return int(str(pid)), int(str(ticks))
-    except ValueError:
-        return None, None
+def keepers(files: dict[str, dict[str, int]]) -> set[int]:
+    """Supervisors and heartbeats: small, and the ones that write down how their job ended."""
+    pids = {numbers["pid"] for numbers in files.values() if "helper_pid" in numbers}
+    return pids | {numbers["helper_pid"] for numbers in files.values() if "helper_pid" in numbers}
 
 
 def lab_processes(experiment_folder: str) -> dict[int, str]:
     """Run id by pid of everything the lab runs here; never this program's own processes."""
-    found = from_run_folders(experiment_folder)
+    found = from_pid_files(run_pid_files(experiment_folder))
     found.update(marked(os.path.basename(experiment_folder)))
     for pid in ancestors(os.getpid()):
         found.pop(pid, None)
     return found
+
+
+def lab_work(experiment_folder: str) -> dict[int, str]:
+    """`lab_processes` without those that only keep a job's books; they end with it and note its exit."""
+    found = lab_processes(experiment_folder)
+    spared = keepers(run_pid_files(experiment_folder))
+    return {pid: run for pid, run in found.items() if pid not in spared}
 
 
 def send(pids: Iterable[int], what: signal.Signals) -> list[int]:
@@ -232,7 +237,7 @@ def end_lab_processes(experiment_folder: str, grace_seconds: float) -> dict[int,
             if time.monotonic() >= deadline + 30:
                 return ended
         else:
-            told.update(send(set(left) - told, signal.SIGTERM))
+            told.update(send(set(lab_work(experiment_folder)) - told, signal.SIGTERM))
         time.sleep(0.05)
 
 
