@@ -77,10 +77,18 @@ class HostKeyUnknown(NodeError):
     """The node's host key is in no known_hosts file."""
 
     def __init__(
-        self, node: str, *, fingerprint: str, known_hosts_line: str, why: str = "", next_step: str = ""
+        self,
+        node: str,
+        *,
+        fingerprint: str,
+        known_hosts_line: str,
+        accept_into: str = "~/.ssh/known_hosts",
+        why: str = "",
+        next_step: str = "",
     ) -> None:
         self.fingerprint = fingerprint
         self.known_hosts_line = known_hosts_line
+        self.accept_into = accept_into
         super().__init__(node, f"unknown host key {fingerprint}", why=why, next_step=next_step)
 
 

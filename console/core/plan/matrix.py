@@ -87,7 +87,8 @@ class Configuration(Part):
     settings: dict[str, Flag | None] = {}
     """Overrides of `Settings`; only fields that the declared variable allows pass the guard."""
     env: dict[str, str] = {}
-    optional: bool = False
+    expect: str = ""
+    """The hypothesis offered before the first run; without a screen it is taken as it stands."""
 
     @property
     def data_parallel(self) -> int:

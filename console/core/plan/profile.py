@@ -27,6 +27,9 @@ class Ssh(Part):
     user: str | None = None
     jump: str | None = None
     identity_file: str | None = None
+    config_files: list[str] = ["~/.ssh/config"]
+    known_hosts: list[str] = []
+    """None: UserKnownHostsFile of the ssh_config, else ~/.ssh/known_hosts."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -157,6 +160,9 @@ class Policies(Part):
     """Names of prerequisite checks that refuse the start instead of warning."""
     floor_bytes: int = Field(default=0, ge=0)
     """Memory that must stay available on each node while training; below it the guard ends the lab's jobs."""
+    restoring_floor_bytes: int = Field(default=0, ge=0)
+    """The same while the service is started again: a healthy engine dips lower than training may."""
+    floor_hold_seconds: float = Field(default=0.0, ge=0)
     lease_seconds: float = Field(default=900, ge=30)
     """How long the nodes wait for a sign of the console before they restore the service by themselves."""
 
@@ -173,6 +179,8 @@ class Profile(Part):
     nodes: list[NodeSpec] = Field(min_length=1, max_length=16)
     environment: Annotated[VenvEnvironment | ContainerEnvironment, Field(discriminator="kind")]
     network: Network = Network()
+    gpus_per_node: int | None = Field(default=None, ge=0)
+    """What the driver must list on every node; 0 for nodes without a GPU."""
     shared: str
     """The folder that all nodes share; MODELSCOPE_CACHE points into it."""
     service: ServiceSpec

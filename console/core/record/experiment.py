@@ -98,6 +98,11 @@ class Experiment:
         return next((run for run in reversed(tuple(self.runs.values())) if run.outcome is None), None)
 
     @property
+    def verdict_is_down(self) -> bool:
+        """The checklist ended with the main line down."""
+        return self.verdict is Verdict.DOWN
+
+    @property
     def open_decision(self) -> DecisionView | None:
         return next((d for d in self.decisions.values() if d.choice is None), None)
 
@@ -287,7 +292,7 @@ def _step_logged(state: Experiment, event: ev.StepLogged) -> Changes:
 
 def _evaluated(state: Experiment, event: ev.Evaluated) -> Changes:
     assert event.run is not None
-    return _run(state, event, evals=(*state.runs[event.run].evals, (event.step, event.loss)))
+    return _run(state, event, evaluations=(*state.runs[event.run].evaluations, event))
 
 
 def _transport(state: Experiment, event: ev.TransportSeen) -> Changes:

@@ -10,6 +10,7 @@ from console.core.reading.diagnosis import Finding
 from console.core.record.events import (
     Choice,
     DatasetMeasured,
+    Evaluated,
     NodeLaunch,
     ParametersCounted,
     StepEnded,
@@ -82,7 +83,7 @@ class RunView:
     settings: Mapping[str, Any]
     jobs: Mapping[str, JobView] = field(default_factory=dict)
     steps: tuple[StepLogged, ...] = ()
-    evals: tuple[tuple[int, float | None], ...] = ()
+    evaluations: tuple[Evaluated, ...] = ()
     dataset: DatasetMeasured | None = None
     parameters: ParametersCounted | None = None
     transports: tuple[TransportSeen, ...] = ()

@@ -1,0 +1,183 @@
+"""The guard on every node: started before anything is stopped, kept by renewals, read for its samples."""
+
+import asyncio
+import getpass
+import os
+import socket
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from console.core.errors import NodeError, ServiceError
+from console.core.plan.custody import Floors, GuardSpec, GuardStatus, Sample
+from console.core.plan.service import NoService, for_node
+from console.core.record import events as ev
+from console.engine.crew import Crew, Member
+from console.engine.recorder import Recorder
+from console.nodes import agent
+
+SAMPLES_SECONDS = 1.0
+RENEWALS_PER_LEASE = 15
+LEAVING_SECONDS = 24 * 3600.0
+"""Lease left behind by a console that ends in order when no window limits it."""
+
+
+class Guarding:
+    """One guard per node, in the name of this console."""
+
+    def __init__(
+        self, recorder: Recorder, crew: Crew, *, sampled: Callable[[str, Sample], None] | None = None
+    ) -> None:
+        self._recorder = recorder
+        self._crew = crew
+        self._sampled = sampled
+        self._lease_seconds = recorder.experiment.profile.policies.lease_seconds
+        self._holder = f"{getpass.getuser()}@{socket.gethostname()}"
+        self._lost: dict[str, str] = {}
+
+    @property
+    def holder(self) -> str:
+        return self._holder
+
+    async def start(self) -> None:
+        """Start, or find, the guard of every node. Raises `InputError`, `ServiceError`, `NodeError`."""
+        statuses = await asyncio.gather(*(self._start(member) for member in self._crew.values()))
+        for member, status in zip(self._crew.values(), statuses, strict=True):
+            self._seen(member.name, status.phase, self._lease_seconds, status.detail)
+            if status.lease.state in ("expired", "window over"):
+                raise ServiceError(
+                    f"the lease on this node ran out ({status.lease.state})",
+                    node=member.name,
+                    why="its guard ended the lab's jobs and brought the service back by itself",
+                    next_step="look at the guard's account; begin a new experiment in a new window",
+                )
+
+    async def keep(self) -> None:
+        """Renew the leases and collect samples until cancelled; a node without contact is tried again."""
+        await asyncio.gather(*(self._keep(member) for member in self._crew.values()))
+
+    async def phase(self, phase: agent.Phase) -> None:
+        """Tell the guards what is going on, which decides the floor they hold."""
+        await asyncio.gather(
+            *(self._renew(member, self._lease_seconds, phase) for member in self._crew.values())
+        )
+
+    async def leave(self) -> datetime:
+        """Before the console ends with jobs running: the last renewal. Returns when it runs out."""
+        seconds = min(self._window_left() or LEAVING_SECONDS, LEAVING_SECONDS)
+        await asyncio.gather(
+            *(self._renew(member, seconds, None) for member in self._crew.values()), return_exceptions=True
+        )
+        return self._recorder.now() + timedelta(seconds=seconds)
+
+    async def end(self) -> None:
+        """End the guards; refused by a node whose service is not proven healthy."""
+        for member in self._crew.values():
+            await self._collect(member)
+            status = await agent.end_guard(member.node, self._recorder.experiment.name, holder=self._holder)
+            self._seen(member.name, "ended", None, status.detail)
+
+    async def _start(self, member: Member) -> GuardStatus:
+        profile = self._recorder.experiment.profile
+        service = profile.service
+        at_work = isinstance(service, NoService) or not service.nodes or member.name in service.nodes
+        spec = GuardSpec(
+            experiment=self._recorder.experiment.name,
+            holder=self._holder,
+            lease_seconds=self._lease_seconds,
+            window_seconds_left=self._window_left(),
+            floors=Floors(
+                training_bytes=profile.policies.floor_bytes,
+                restoring_bytes=profile.policies.restoring_floor_bytes,
+                hold_seconds=profile.policies.floor_hold_seconds,
+            ),
+            answers=self.answers(member.name),
+            restore_delay_seconds=self._restore_delay(member.name),
+        )
+        own = for_node(service, member.name) if at_work else NoService()
+        return await agent.start_guard(member.node, spec, own)
+
+    def answers(self, node: str) -> bool:
+        """Whether the service's HTTP interface is on this node."""
+        service = self._recorder.experiment.profile.service
+        if isinstance(service, NoService):
+            return False
+        order = service.nodes or tuple(self._crew)
+        return service.answering == "each" or node == order[-1]
+
+    def _restore_delay(self, node: str) -> float:
+        """Without a console the head waits so that the workers start first."""
+        service = self._recorder.experiment.profile.service
+        if isinstance(service, NoService):
+            return 0.0
+        order = service.nodes or tuple(self._crew)
+        return 5.0 * order.index(node) if node in order else 0.0
+
+    def _window_left(self) -> float | None:
+        ends = self._recorder.experiment.window_ends
+        return None if ends is None else (ends - self._recorder.now()).total_seconds()
+
+    async def _keep(self, member: Member) -> None:
+        loop = asyncio.get_running_loop()
+        renew_at = loop.time()
+        while True:
+            try:
+                await self._collect(member)
+                if loop.time() >= renew_at:
+                    await self._renew(member, self._lease_seconds, None)
+                    renew_at = loop.time() + self._lease_seconds / RENEWALS_PER_LEASE
+                self._lost.pop(member.name, None)
+            except (NodeError, ServiceError) as error:
+                self._once(member.name, error)
+            await asyncio.sleep(SAMPLES_SECONDS)
+
+    async def _collect(self, member: Member) -> None:
+        journal = self._recorder.journal
+        guard = self._recorder.experiment.name
+        newest = journal.newest_sample(member.name, guard)
+        samples = await agent.read_samples(member.node, guard, since=max(newest, 0))
+        if samples:
+            journal.add_samples(member.name, guard, samples, self._recorder.now())
+            if self._sampled is not None:
+                self._sampled(member.name, samples[-1])
+
+    async def _renew(self, member: Member, seconds: float, phase: agent.Phase | None) -> None:
+        lease = await agent.renew_lease(
+            member.node,
+            self._recorder.experiment.name,
+            holder=self._holder,
+            lease_seconds=seconds,
+            window_seconds_left=self._window_left(),
+            phase=phase,
+        )
+        self._seen(member.name, lease.state, lease.seconds_left, "")
+
+    def _seen(self, node: str, state: str, seconds_left: float | None, words: str) -> None:
+        now = self._recorder.now()
+        self._recorder.record(
+            ev.GuardSeen(
+                at=now,
+                node=node,
+                state=state,
+                lease_until=None if seconds_left is None else now + timedelta(seconds=seconds_left),
+                floor_bytes=self._recorder.experiment.profile.policies.floor_bytes or None,
+                words=words,
+            )
+        )
+
+    def _once(self, node: str, error: NodeError | ServiceError) -> None:
+        """Note a trouble when it begins or changes, not at every turn."""
+        if self._lost.get(node) != error.what:
+            self._lost[node] = error.what
+            self._recorder.record(
+                ev.Noted(
+                    at=self._recorder.now(),
+                    node=node,
+                    words=f"guard: {error.what}; {error.why}",
+                    level="warning",
+                )
+            )
+
+
+def this_console() -> tuple[int, str]:
+    """pid and host name, as the journal notes them."""
+    return os.getpid(), socket.gethostname()

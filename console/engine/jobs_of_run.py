@@ -1,0 +1,110 @@
+"""The jobs of one run on their nodes: started or adopted together, looked at, stopped together."""
+
+import asyncio
+from collections.abc import Sequence
+
+from console.core.errors import LabError, NodeError, Unreachable
+from console.core.record import events as ev
+from console.core.record.events import NodeLaunch
+from console.engine.crew import Crew
+from console.engine.recorder import Recorder
+from console.nodes import jobs
+
+OVER = ("ended", "vanished")
+
+
+class JobsOfRun:
+    """Talks to all nodes of a run at once; a node without contact keeps its last known state."""
+
+    def __init__(self, recorder: Recorder, crew: Crew, run: str, launches: Sequence[NodeLaunch]) -> None:
+        self._recorder = recorder
+        self._crew = crew
+        self._run = run
+        self._launches = launches
+        self.states: dict[str, jobs.JobState] = {}
+
+    @property
+    def over(self) -> bool:
+        """Every job has ended or vanished, as its own node says."""
+        return len(self.states) == len(self._launches) and all(s.state in OVER for s in self.states.values())
+
+    @property
+    def one_failed(self) -> bool:
+        """A job ended badly or vanished while another goes on."""
+        bad = [s for s in self.states.values() if s.state == "vanished" or s.exit_code not in (None, 0)]
+        return bool(bad) and not self.over
+
+    async def start(self) -> None:
+        """Start what was not started; raises the first `NodeError`, after stopping what did start."""
+        began = await asyncio.gather(
+            *(self._start(launch) for launch in self._launches), return_exceptions=True
+        )
+        failed = [result for result in began if isinstance(result, BaseException)]
+        if failed:
+            await self.stop()
+            raise next((error for error in failed if isinstance(error, LabError)), failed[0])
+
+    async def look(self) -> None:
+        """Ask every node that can be reached; record what changed."""
+        await asyncio.gather(*(self._look(launch.node) for launch in self._launches))
+
+    async def stop(self, grace_seconds: float = 20.0) -> None:
+        """End the jobs on every node that can be reached; what can't be ended is noted as left."""
+        await asyncio.gather(*(self._stop(launch.node, grace_seconds) for launch in self._launches))
+
+    async def _start(self, launch: NodeLaunch) -> None:
+        plan = jobs.JobPlan(
+            experiment=self._recorder.experiment.name,
+            run=self._run,
+            argv=launch.argv,
+            env=launch.env,
+        )
+        began = await jobs.start(self._crew[launch.node].node, plan)
+        self._recorder.record(
+            ev.JobStarted(
+                at=self._recorder.now(),
+                node=launch.node,
+                run=self._run,
+                pid=began.pid,
+                rung=began.rung,
+                run_dir=began.run_dir,
+                adopted=began.adopted,
+            )
+        )
+        if began.note:
+            self._note(launch.node, began.note)
+
+    async def _look(self, node: str) -> None:
+        try:
+            state = await jobs.look(self._crew[node].node, self._recorder.experiment.name, self._run)
+        except Unreachable:
+            return
+        before = self._recorder.experiment.runs[self._run].jobs.get(node)
+        self.states[node] = state
+        if before is None or (before.state, before.exit_code) != (state.state, state.exit_code):
+            self._recorder.record(
+                ev.JobSeen(
+                    at=self._recorder.now(),
+                    node=node,
+                    run=self._run,
+                    state=state.state,
+                    exit_code=state.exit_code,
+                    why="the node was restarted" if state.boot_changed else "",
+                )
+            )
+
+    async def _stop(self, node: str, grace_seconds: float) -> None:
+        try:
+            report = await jobs.stop(
+                self._crew[node].node, self._recorder.experiment.name, self._run, grace_seconds
+            )
+        except NodeError as error:
+            self._note(node, f"the job could not be stopped: {error.what}; {error.why}")
+            return
+        if report.left:
+            self._note(node, f"processes left after stopping: {', '.join(map(str, report.left))}")
+
+    def _note(self, node: str, words: str) -> None:
+        self._recorder.record(
+            ev.Noted(at=self._recorder.now(), node=node, run=self._run, words=words, level="warning")
+        )

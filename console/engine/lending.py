@@ -1,0 +1,226 @@
+"""The borrowed service: inspected, stopped node by node, and brought back, each step in the journal."""
+
+import shlex
+
+from console.core.errors import ServiceError
+from console.core.plan.custody import AccountLine, ServiceRecord
+from console.core.plan.service import BorrowedService, NoService, for_node
+from console.core.record import events as ev
+from console.engine.crew import Crew
+from console.engine.decisions import Decisions
+from console.engine.guarding import Guarding
+from console.engine.recorder import Recorder
+from console.nodes import service as adapters
+
+FREE = ("stopped",)
+BACK = ("healthy", "nothing to restore")
+
+
+class Lending:
+    """Stops workers last and starts them first; records what it finds before it touches anything."""
+
+    def __init__(self, recorder: Recorder, crew: Crew, guarding: Guarding, decisions: Decisions) -> None:
+        self._recorder = recorder
+        self._crew = crew
+        self._guarding = guarding
+        self._decisions = decisions
+
+    @property
+    def owed(self) -> bool:
+        """The service was stopped by this experiment and is not proven healthy since."""
+        view = self._recorder.experiment.service
+        return view.was_stopped and view.state != "healthy"
+
+    async def borrow(self) -> None:
+        """Inspect and stop the service on its nodes, head first, and prove that the memory is free.
+
+        Raises `ServiceError` when it can't be put back, so must not be stopped, or when stopping failed.
+        """
+        if isinstance(self._recorder.experiment.profile.service, NoService):
+            self._say("none", "no service is borrowed")
+            return
+        if self._recorder.experiment.service.state in ("memory free", "held by driver", "not released"):
+            return
+        records = await self._records()
+        for node in reversed(self._nodes()):
+            await self._stop(node, records[node])
+        self._say("memory free", "stopped on every node; its memory is free")
+
+    async def give_back(self) -> bool:
+        """Bring the service back, workers first, and prove it healthy. Returns whether it is.
+
+        A start that failed is never repeated blindly: it is a decision.
+        """
+        if isinstance(self._recorder.experiment.profile.service, NoService) or not self.owed:
+            return True
+        records = self._recorded()
+        healthy = True
+        for node in self._nodes():
+            healthy = await self._restore(node, records[node]) and healthy
+        if healthy:
+            self._say("healthy", "answers as before on every node")
+        return healthy
+
+    async def _records(self) -> dict[str, ServiceRecord]:
+        """What was found, from the journal when an earlier console inspected already."""
+        records = self._recorded()
+        for node in self._nodes():
+            if node in records:
+                continue
+            spec = self._spec(node)
+            record = await adapters.inspect(self._crew[node].node, spec, answers=self._guarding.answers(node))
+            if not record.can_be_restored:
+                self._say("refused", record.refusal or "", node)
+                raise ServiceError(
+                    f"{spec.name} must not be stopped",
+                    node=node,
+                    why=record.refusal or "it could not be put back from what is known",
+                    next_step=record.refusal_next_step or "",
+                )
+            records[node] = record
+            self._say("serving", f"{spec.name} inspected", node, {"records": _dump(records)})
+            for warning in record.warnings:
+                self._note(node, warning)
+        return records
+
+    async def _stop(self, node: str, record: ServiceRecord) -> None:
+        spec, force = self._spec(node), False
+        while True:
+            self._say("stopping", _words(record, "stop"), node)
+            outcome = await adapters.stop(
+                self._crew[node].node,
+                spec,
+                record,
+                experiment=self._recorder.experiment.name,
+                answers=self._guarding.answers(node),
+                force=force,
+                on_progress=self._progress(node),
+            )
+            if outcome.state in FREE:
+                self._say("stopped", outcome.detail, node)
+                return
+            if outcome.state == "held by driver, perhaps reusable":
+                self._say("held by driver", f"{outcome.detail}; {outcome.next_step}", node)
+                return
+            force = await self._stop_failed(node, outcome.state, outcome.detail, outcome.next_step)
+
+    async def _stop_failed(self, node: str, state: str, detail: str, next_step: str) -> bool:
+        """Ask what to do about a stop that did not work; returns whether requests in flight are cut off."""
+        if state == "came back by itself":
+            self._say("came back", detail, node)
+        elif state == "stopped but not released":
+            self._say("not released", detail, node)
+        attempt = sum(key.startswith(f"stop:{node}:") for key in self._recorder.experiment.decisions) + 1
+        choice = await self._decisions.ask(
+            f"stop:{node}:{attempt}",
+            node=node,
+            subject=f"the service on {node}: {state}",
+            what_happened=f"{detail}. {next_step}",
+            raw_error=detail,
+            choices=(
+                ev.Choice(
+                    id="give up", words="Give up", leads_to="the service is brought back; no lab today"
+                ),
+                ev.Choice(id="again", words="Try again", leads_to="one more stop, draining requests first"),
+                ev.Choice(id="cut off", words="Stop now", leads_to="requests in flight are lost"),
+            ),
+            policy="give up",
+        )
+        if choice == "give up":
+            raise ServiceError(
+                f"the service was not stopped: {state}", node=node, why=detail, next_step=next_step
+            )
+        return choice == "cut off"
+
+    async def _restore(self, node: str, record: ServiceRecord) -> bool:
+        again, accept_held = False, False
+        while True:
+            self._say("restoring", _words(record, "start"), node)
+            outcome = await adapters.restore(
+                self._crew[node].node,
+                self._spec(node),
+                record,
+                experiment=self._recorder.experiment.name,
+                answers=self._guarding.answers(node),
+                accept_held_memory=accept_held,
+                again=again,
+                on_progress=self._progress(node),
+            )
+            if outcome.state in BACK:
+                self._note(node, f"service back: {outcome.detail}", "info")
+                return True
+            self._say("not healthy", f"{outcome.state}: {outcome.detail}", node)
+            attempt = (
+                sum(key.startswith(f"restore:{node}:") for key in self._recorder.experiment.decisions) + 1
+            )
+            choice = await self._decisions.ask(
+                f"restore:{node}:{attempt}",
+                node=node,
+                subject=f"the service on {node} is not back: {outcome.state}",
+                what_happened=f"{outcome.detail}. {outcome.next_step}",
+                raw_error=outcome.detail,
+                choices=(
+                    ev.Choice(id="leave", words="Leave it", leads_to="a person looks at it; exit code 3"),
+                    ev.Choice(id="again", words="Start once more", leads_to="one more start"),
+                    ev.Choice(
+                        id="accept memory",
+                        words="Start although memory is not free",
+                        leads_to="the driver may reuse what it holds, or the start fails",
+                    ),
+                ),
+                policy="leave",
+            )
+            if choice == "leave":
+                return False
+            again, accept_held = True, choice == "accept memory"
+
+    def _nodes(self) -> tuple[str, ...]:
+        service = self._recorder.experiment.profile.service
+        assert not isinstance(service, NoService)
+        return service.nodes or tuple(self._crew)
+
+    def _spec(self, node: str) -> BorrowedService:
+        spec = for_node(self._recorder.experiment.profile.service, node)
+        assert not isinstance(spec, NoService)
+        return spec
+
+    def _recorded(self) -> dict[str, ServiceRecord]:
+        found = self._recorder.experiment.service.details.get("records", {})
+        return {node: ServiceRecord.model_validate(record) for node, record in found.items()}
+
+    def _progress(self, node: str) -> adapters.Progress:
+        def tell(line: AccountLine) -> None:
+            self._note(node, f"{line.what} {line.detail}".strip(), "info")
+
+        return tell
+
+    def _say(
+        self, state: str, words: str, node: str | None = None, details: dict[str, object] | None = None
+    ) -> None:
+        self._recorder.record(
+            ev.ServiceChanged.model_validate(
+                {
+                    "at": self._recorder.now(),
+                    "node": node,
+                    "state": state,
+                    "words": words,
+                    "details": details or {},
+                }
+            )
+        )
+
+    def _note(self, node: str, words: str, level: str = "warning") -> None:
+        self._recorder.record(
+            ev.Noted.model_validate(
+                {"at": self._recorder.now(), "node": node, "words": words, "level": level}
+            )
+        )
+
+
+def _dump(records: dict[str, ServiceRecord]) -> dict[str, object]:
+    return {node: record.model_dump(mode="json") for node, record in records.items()}
+
+
+def _words(record: ServiceRecord, name: str) -> str:
+    """The commands of that name as a person would type them."""
+    return "; ".join(shlex.join(command) for command in record.commands.get(name, ()))

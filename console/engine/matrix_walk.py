@@ -1,0 +1,137 @@
+"""The walk through the matrix: every configuration once, again when it was decided so, each with its row."""
+
+from dataclasses import dataclass
+
+from console.core.plan.matrix import hypothesis_hash
+from console.core.reading.facts import NcclLine
+from console.core.reading.nccl import transport
+from console.core.record import events as ev
+from console.core.record.figures import Source
+from console.core.record.rows import LoggedRun, build_row
+from console.core.record.views import RunView
+from console.engine.crew import Crew
+from console.engine.decisions import Decisions
+from console.engine.memory import peak_memory
+from console.engine.planning import matrix_run
+from console.engine.recorder import Recorder
+from console.engine.running import Running, RunRequest
+from console.engine.walking import WalkStopped
+from console.engine.watching import relative_mirror
+
+
+@dataclass(slots=True)
+class MatrixWalk:
+    """Runs what has no result yet; a run that an earlier console left under way is adopted."""
+
+    recorder: Recorder
+    crew: Crew
+    running: Running
+    decisions: Decisions
+
+    async def walk(self) -> None:
+        """Every chosen configuration in order. Raises `WalkStopped`, `NodeError`."""
+        for config_id in self.recorder.experiment.configurations:
+            while not self._settled(config_id):
+                run = await self.running.carry(await self._request(config_id))
+                self._row(run)
+                if run.outcome != "done":
+                    await self._after_failure(run)
+
+    def seal(self, texts: dict[str, str]) -> None:
+        """Write the hypotheses, once."""
+        self.recorder.record(
+            ev.HypothesesWritten(at=self.recorder.now(), texts=texts, sha256=hypothesis_hash(texts))
+        )
+
+    def _settled(self, config_id: str) -> bool:
+        """The newest attempt ended, and it was not decided to try again."""
+        runs = self.recorder.experiment.runs_of(config_id)
+        if not runs or runs[-1].outcome is None:
+            return False
+        decision = self.recorder.experiment.decisions.get(_decision(runs[-1]))
+        return runs[-1].outcome == "done" or (decision is not None and decision.choice == "go on")
+
+    async def _request(self, config_id: str) -> RunRequest:
+        experiment = self.recorder.experiment
+        config = experiment.profile.matrix.configuration(config_id)
+        runs = experiment.runs_of(config_id)
+        open_run = bool(runs) and runs[-1].outcome is None
+        attempt = runs[-1].attempt if open_run else len(runs) + 1
+        return await matrix_run(
+            experiment.profile, self.crew, experiment.name, config, attempt, resumed=open_run
+        )
+
+    def _row(self, run: RunView) -> None:
+        config = self.recorder.experiment.profile.matrix.configuration(run.config)
+        logs = {
+            node: LoggedRun(
+                log=self.running.read_log(node, run.id, config.mode),
+                file=relative_mirror(node, run.id),
+                sha256=run.logs[node].sha256 if node in run.logs else None,
+            )
+            for node in run.nodes
+        }
+        self._transports(run, logs)
+        peaks = peak_memory(self.recorder, run, {node: logged.log for node, logged in logs.items()})
+        row = build_row(
+            self.recorder.experiment,
+            run.id,
+            logs=logs,
+            peaks_memory=peaks,
+        )
+        self.recorder.record(ev.RowRecorded(at=self.recorder.now(), run=run.id, row=row))
+
+    def _transports(self, run: RunView, logs: dict[str, LoggedRun]) -> None:
+        """What NCCL said it uses, node by node, when it said something."""
+        for node, logged in logs.items():
+            lines = [fact for fact in logged.log.facts if isinstance(fact, NcclLine)]
+            found = transport(lines)
+            if found is None:
+                continue
+            words = found.network or ", ".join(found.paths) or "nothing between nodes"
+            first = found.lines[0]
+            self.recorder.record(
+                ev.TransportSeen(
+                    at=self.recorder.now(),
+                    node=node,
+                    run=run.id,
+                    words=f"NCCL {found.version or ''}: {words}; paths {', '.join(found.paths) or 'unsaid'}",
+                    source=Source(
+                        words="NCCL's own log",
+                        file=logged.file,
+                        node=node,
+                        start_byte=first.start_byte,
+                        end_byte=first.end_byte,
+                        line=first.line,
+                    ),
+                )
+            )
+
+    async def _after_failure(self, run: RunView) -> None:
+        choice = await self.decisions.ask(
+            _decision(run),
+            run=run.id,
+            subject=f"{run.config} {run.outcome} (attempt {run.attempt})",
+            what_happened=f"{run.config} ended without a result; its logs are kept",
+            raw_error=run.cause,
+            choices=(
+                ev.Choice(
+                    id="go on", words="Go on", leads_to="its row stays with blanks; the next one follows"
+                ),
+                ev.Choice(
+                    id="retry", words="Retry", leads_to="the same configuration once more, as a new run"
+                ),
+                ev.Choice(id="stop", words="Stop the lab", leads_to="the service is brought back now"),
+            ),
+            policy=self._policy(run),
+        )
+        if choice == "stop":
+            raise WalkStopped("stop", f"stopped after {run.id} {run.outcome}")
+
+    def _policy(self, run: RunView) -> str:
+        policy = self.recorder.experiment.profile.policies.run_failed
+        return "go on" if policy == "retry" and run.attempt > 1 else policy
+
+
+def _decision(run: RunView) -> str:
+    return f"run:{run.id}"

@@ -1,0 +1,80 @@
+"""The peak memory of a run on each node, from the best witness there is."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from console.core.plan.custody import Sample
+from console.core.reading.trainlog import TrainLog
+from console.core.record.figures import Source
+from console.core.record.rows import PeakMemory
+from console.core.record.views import RunView
+from console.engine.recorder import Recorder
+from console.engine.watching import relative_mirror
+
+SLACK = timedelta(seconds=3)
+
+
+def peak_memory(recorder: Recorder, run: RunView, logs: Mapping[str, TrainLog]) -> dict[str, PeakMemory]:
+    """Per node: what the driver says of the run's processes, else what the framework reserved on the rank
+    that logs, else the resident memory of the run's processes (nodes without a GPU)."""
+    return {node: _of_node(recorder, run, node, logs.get(node)) for node in run.nodes}
+
+
+def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) -> PeakMemory:
+    samples = _during(recorder, run, node)
+    driver = [held for sample in samples if (held := _driver_bytes(sample)) is not None]
+    if driver:
+        return PeakMemory(
+            max(driver), _sampled(node, "driver's figure for the run's processes", samples), None
+        )
+    framework = _framework(run, node, log)
+    if framework is not None:
+        return framework
+    without_gpu = [sample for sample in samples if sample.jobs and sample.gpu_sm_clock_mhz is None]
+    if without_gpu:
+        peak = max(sum(sample.jobs.values()) for sample in without_gpu)
+        return PeakMemory(
+            size_bytes=peak, source=_sampled(node, "resident memory of the run's processes", samples)
+        )
+    if not samples:
+        return PeakMemory(reason="the node's sampler delivered nothing during the run")
+    return PeakMemory(reason="neither the driver nor the framework gave a figure on this node")
+
+
+def _driver_bytes(sample: Sample) -> int | None:
+    held = [sample.gpu_processes[pid] for pid in sample.jobs if pid in sample.gpu_processes]
+    known = [size for size in held if size is not None]
+    return sum(known) if known else None
+
+
+def _framework(run: RunView, node: str, log: TrainLog | None) -> PeakMemory | None:
+    """`memory(GiB)` of the log is torch's peak of reserved memory on the rank that logs."""
+    if log is None or node != run.log_node:
+        return None
+    step = max(
+        (s for s in log.steps if s.memory_bytes is not None), key=lambda s: s.memory_bytes or 0, default=None
+    )
+    if step is None:
+        return None
+    source = Source(
+        words="memory(GiB) of the log: torch's peak of reserved memory",
+        file=relative_mirror(node, run.id),
+        node=node,
+        start_byte=step.start_byte,
+        end_byte=step.end_byte,
+        line=step.line,
+    )
+    return PeakMemory(size_bytes=step.memory_bytes, source=source)
+
+
+def _during(recorder: Recorder, run: RunView, node: str) -> list[Sample]:
+    ends = (run.ended_at or recorder.now()) + SLACK
+    return [sample for at, sample in recorder.journal.samples(node, run.planned_at) if at <= ends]
+
+
+def _sampled(node: str, words: str, samples: list[Sample]) -> Source:
+    return Source(
+        words=f"{words}, highest of {len(samples)} readings at 1 Hz",
+        file="experiment.sqlite3#samples",
+        node=node,
+    )

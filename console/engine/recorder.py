@@ -1,0 +1,56 @@
+"""The one place where events become state: written to the journal first, folded and told after that."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from console.core.record.events import Event, ExperimentOpened
+from console.core.record.experiment import Experiment
+from console.engine.session import Listener
+from console.journal import Journal
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Recorder:
+    """Appends events, keeps the current state, tells the listeners. Its clock stamps every event."""
+
+    def __init__(
+        self, journal: Journal, experiment: Experiment, *, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.journal = journal
+        self.now = now
+        self._experiment = experiment
+        self._listeners: list[Listener] = []
+
+    @classmethod
+    def begin(
+        cls, journal: Journal, opened: ExperimentOpened, *, now: Callable[[], datetime] = utc_now
+    ) -> "Recorder":
+        """Write the first event of a new journal."""
+        experiment = Experiment.opened(opened)
+        journal.append(opened)
+        return cls(journal, experiment, now=now)
+
+    @property
+    def experiment(self) -> Experiment:
+        return self._experiment
+
+    def record(self, event: Event) -> None:
+        """Make `event` part of the experiment: durable, then visible. Raises `JournalError`."""
+        changed = self._experiment.apply(event)
+        self.journal.append(event)
+        self._experiment = changed
+        for listener in tuple(self._listeners):
+            listener(changed, event)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` after every event; returns the function that ends it."""
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end

@@ -1,0 +1,210 @@
+"""One run from its plan to its end: started or adopted, watched, ended, and what became of it."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+from console.core.errors import LabError, Unreachable
+from console.core.plan.launch import Launch
+from console.core.reading.failure import failure_cause
+from console.core.reading.trainlog import TrainLog, read_whole
+from console.core.record import events as ev
+from console.core.record.figures import Source
+from console.core.record.views import RunView
+from console.engine.crew import Crew
+from console.engine.diagnosing import Diagnosing
+from console.engine.jobs_of_run import JobsOfRun
+from console.engine.recorder import Recorder
+from console.engine.watching import LogWatch, mirror_path, relative_mirror
+from console.nodes.tail import MirrorProof
+
+LOOK_SECONDS = 1.0
+ENDING_SECONDS = 15.0
+"""What the other nodes get to end by themselves after one node's job failed."""
+
+Outcome = Literal["done", "failed", "stopped", "timed out"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run to be carried out, or to be taken up again when the journal knows it already."""
+
+    id: str
+    config: str
+    attempt: int
+    purpose: Literal["matrix", "smoke"]
+    framework: Literal["swift", "megatron"]
+    launches: tuple[Launch, ...]
+    settings: dict[str, object]
+    limit_seconds: float | None = None
+
+    @property
+    def log_node(self) -> str:
+        return next(launch.node for launch in self.launches if launch.shows_log)
+
+
+class Running:
+    """Carries out runs, one at a time."""
+
+    def __init__(self, recorder: Recorder, crew: Crew, diagnosing: Diagnosing) -> None:
+        self._recorder = recorder
+        self._crew = crew
+        self._diagnosing = diagnosing
+        self._stop_wish: dict[str, str] = {}
+        self._woken = asyncio.Event()
+
+    def wish_stop(self, run: str, reason: str) -> None:
+        """Have the run ended at the next look."""
+        self._stop_wish[run] = reason
+        self._woken.set()
+
+    async def carry(self, request: RunRequest) -> RunView:
+        """Start or adopt the run and return when it has ended and its logs are complete.
+
+        A cancelled call leaves the jobs alone. Raises `NodeError` when a job can't be started; the run is
+        then recorded as failed.
+        """
+        if request.id not in self._recorder.experiment.runs:
+            self._plan(request)
+        launches = self._recorder.experiment.runs[request.id].launches
+        jobs = JobsOfRun(self._recorder, self._crew, request.id, launches)
+        try:
+            await jobs.start()
+        except Unreachable:
+            raise
+        except LabError as error:
+            self._end(request.id, "failed", error.render(), {})
+            return self._recorder.experiment.runs[request.id]
+        self._diagnosing.begin(self._recorder.experiment.runs[request.id], request.framework)
+        watches = {
+            launch.node: LogWatch(
+                self._recorder,
+                self._crew[launch.node].node,
+                request.id,
+                counts=launch.node == request.log_node,
+                framework=request.framework,
+                told=self._diagnosing.told,
+                reader=self._diagnosing.reader(request.framework),
+            )
+            for launch in launches
+        }
+        try:
+            for watch in watches.values():
+                await watch.start()
+            stopped = await self._until_over(request, jobs, watches)
+            proofs = {node: await watch.finish() for node, watch in watches.items()}
+        finally:
+            for watch in watches.values():
+                await watch.close()
+            self._diagnosing.end()
+        return self._conclude(request, jobs, proofs, stopped)
+
+    def _plan(self, request: RunRequest) -> None:
+        self._recorder.record(
+            ev.RunPlanned(
+                at=self._recorder.now(),
+                run=request.id,
+                config=request.config,
+                attempt=request.attempt,
+                purpose=request.purpose,
+                launches=tuple(
+                    ev.NodeLaunch(node=launch.node, rank=launch.rank, argv=launch.argv, env=launch.env)
+                    for launch in request.launches
+                ),
+                log_node=request.log_node,
+                settings=request.settings,
+            )
+        )
+
+    async def _until_over(
+        self, request: RunRequest, jobs: JobsOfRun, watches: dict[str, LogWatch]
+    ) -> Outcome | None:
+        """Look until every node says that its job is over. Returns why it was ended by us, or None."""
+        loop = asyncio.get_running_loop()
+        planned = self._recorder.experiment.runs[request.id].planned_at
+        used = (self._recorder.now() - planned).total_seconds()
+        limit = None if request.limit_seconds is None else loop.time() + request.limit_seconds - used
+        failed_at: float | None = None
+        ended_by_us: Outcome | None = None
+        while True:
+            await jobs.look()
+            for watch in watches.values():
+                watch.look()
+            self._diagnosing.look(jobs.states)
+            if jobs.over:
+                return ended_by_us
+            if ended_by_us is None:
+                failed_at = failed_at or (loop.time() if jobs.one_failed else None)
+                if request.id in self._stop_wish:
+                    ended_by_us = "stopped"
+                elif limit is not None and loop.time() > limit:
+                    ended_by_us = "timed out"
+                elif failed_at is not None and loop.time() - failed_at > ENDING_SECONDS:
+                    ended_by_us = "failed"
+                if ended_by_us is not None:
+                    await jobs.stop()
+                    continue
+            await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        self._woken.clear()
+
+    def _conclude(
+        self,
+        request: RunRequest,
+        jobs: JobsOfRun,
+        proofs: dict[str, MirrorProof],
+        ended_by_us: Outcome | None,
+    ) -> RunView:
+        logs = {node: self.read_log(node, request.id, request.framework) for node in proofs}
+        sources = {
+            node: Source(
+                words="the whole log" if proof.same else "the log; the node's copy differs now",
+                file=relative_mirror(node, request.id),
+                node=node,
+                start_byte=0,
+                end_byte=proof.size_bytes,
+                sha256=proof.sha256,
+            )
+            for node, proof in proofs.items()
+        }
+        outcome, cause = self._outcome(request, jobs, logs, ended_by_us)
+        self._end(request.id, outcome, cause, sources)
+        return self._recorder.experiment.runs[request.id]
+
+    def read_log(self, node: str, run: str, framework: str) -> TrainLog:
+        """A mirrored log, read whole."""
+        path = mirror_path(self._recorder.journal.folder, node, run)
+        return read_whole(path.read_bytes() if path.exists() else b"", framework)
+
+    def _outcome(
+        self, request: RunRequest, jobs: JobsOfRun, logs: dict[str, TrainLog], ended_by_us: Outcome | None
+    ) -> tuple[Outcome, str]:
+        """Success is exit 0 on every node and the framework's own last line; nothing else is."""
+        if ended_by_us in ("stopped", "timed out"):
+            default = f"not ended after {request.limit_seconds:g} s" if request.limit_seconds else "time box"
+            return ended_by_us, self._stop_wish.pop(request.id, default)
+        found = failure_cause(logs)
+        codes = {node: state.exit_code for node, state in jobs.states.items()}
+        if all(code == 0 for code in codes.values()) and logs[request.log_node].ended:
+            return "done", ""
+        if found is not None:
+            return "failed", f"{found.node}: {found.traceback.kind}: {found.traceback.message}"
+        vanished = [node for node, state in jobs.states.items() if state.state == "vanished"]
+        if vanished:
+            return (
+                "failed",
+                f"{', '.join(vanished)}: the job is gone without an exit status (killed, or a restart)",
+            )
+        bad = ", ".join(f"{node} exit {code}" for node, code in codes.items() if code != 0)
+        return "failed", bad or "exit 0, but the log lacks the framework's last line"
+
+    def _end(self, run: str, outcome: Outcome, cause: str, logs: dict[str, Source]) -> None:
+        self._recorder.record(
+            ev.RunEnded(at=self._recorder.now(), run=run, outcome=outcome, cause=cause, logs=logs)
+        )

@@ -1,0 +1,289 @@
+"""The walk through the checklist: boxes of time, evidence, and a decision after each failure."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from console.core.errors import NodeError, Unreachable
+from console.core.plan.checklist import Item, ItemState, Judgement, Step, Verdict, judge, verdict_of
+from console.core.record import events as ev
+from console.engine.crew import Member
+from console.engine.decisions import Decisions
+from console.engine.recorder import Recorder
+from console.engine.steps import Done, StepRunner
+
+OUTPUT_KEPT = 4000
+DESCRIBES = ("baseline", "microbench", "imports", "environment", "components")
+"""Probes whose answers also become facts of the node."""
+
+Outcome = Literal["passed", "failed", "noted", "skipped", "timed out"]
+
+
+class WalkStopped(Exception):
+    """The walk ended by decision: `choice` is `degrade` or `stop`."""
+
+    def __init__(self, choice: str, reason: str) -> None:
+        self.choice = choice
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass(slots=True)
+class Walk:
+    """Takes up an interrupted walk at the item that has no conclusion yet."""
+
+    recorder: Recorder
+    steps: StepRunner
+    decisions: Decisions
+
+    async def walk(self) -> Verdict:
+        """Walk every item that has no conclusion; returns the verdict. Raises `WalkStopped`, `NodeError`."""
+        experiment = self.recorder.experiment
+        if experiment.verdict is not None:
+            return experiment.verdict
+        if experiment.walk_started is None:
+            self.recorder.record(
+                ev.WalkStarted(at=self.recorder.now(), box_seconds=experiment.checklist.box_seconds)
+            )
+        started = self.recorder.experiment.walk_started
+        assert started is not None
+        loop = asyncio.get_running_loop()
+        used = (self.recorder.now() - started).total_seconds()
+        ends = loop.time() + max(0.0, experiment.checklist.box_seconds - used)
+        for item in experiment.checklist.items:
+            if not self.recorder.experiment.items[item.id].state.concluded:
+                await self._item(item, ends)
+        states = {name: view.state for name, view in self.recorder.experiment.items.items()}
+        verdict = verdict_of(states, experiment.checklist)
+        seconds = (self.recorder.now() - started).total_seconds()
+        self.recorder.record(ev.WalkEnded(at=self.recorder.now(), verdict=verdict, seconds=seconds))
+        return verdict
+
+    async def _item(self, item: Item, walk_ends: float) -> None:
+        """Attempts at one item until it passes, its box ends, or the decision is to leave it."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        item_ends = began + item.box_seconds
+        while True:
+            ends = min(item_ends, walk_ends)
+            attempt = self.recorder.experiment.items[item.id].attempt + 1
+            self.recorder.record(
+                ev.ItemStarted(
+                    at=self.recorder.now(),
+                    item=item.id,
+                    box_seconds=max(0.0, ends - loop.time()),
+                    attempt=attempt,
+                )
+            )
+            outcomes = await self._attempt(item, ends)
+            state, reason, closes = _conclude(item, outcomes, walk_over=ends == walk_ends)
+            choice = "go on"
+            if not state.good:
+                choice = await self._ask(item, state, reason, attempt, left=ends - loop.time())
+            if choice == "retry":
+                continue
+            self.recorder.record(
+                ev.ItemEnded(
+                    at=self.recorder.now(),
+                    item=item.id,
+                    state=state,
+                    seconds=loop.time() - began,
+                    reason=reason,
+                    closes=closes,
+                )
+            )
+            if choice == "stop":
+                raise WalkStopped(choice, f"stopped at checklist item {item.number} {item.title}: {reason}")
+            return
+
+    async def _attempt(self, item: Item, ends: float) -> list[tuple[Step, Outcome, str]]:
+        """Every step of the item once; steps after the end of the box are timed out."""
+        loop = asyncio.get_running_loop()
+        outcomes: list[tuple[Step, Outcome, str]] = []
+        for step in item.steps:
+            left = ends - loop.time()
+            missing = [need for need in _needs(step) if not _passed(need, outcomes)]
+            if left <= 0 or missing:
+                outcome: Outcome = "timed out" if left <= 0 else "skipped"
+                why = (
+                    "its box of time was over"
+                    if left <= 0
+                    else f"needs {', '.join(missing)}, which did not pass"
+                )
+                for member in self.steps.members(step):
+                    self._ended(item, step, member, outcome, 0.0, Done({}, error=why), ())
+                outcomes.append((step, outcome, why))
+                continue
+            results = await asyncio.gather(
+                *(
+                    self._step(item, step, member, min(left, step.timeout_seconds))
+                    for member in self.steps.members(step)
+                )
+            )
+            outcomes.extend((step, outcome, why) for outcome, why in results)
+        return outcomes
+
+    async def _step(self, item: Item, step: Step, member: Member | None, limit: float) -> tuple[Outcome, str]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        name = member.name if member else None
+        self.recorder.record(
+            ev.StepStarted(
+                at=self.recorder.now(),
+                node=name,
+                item=item.id,
+                step=step.id,
+                command=self.steps.command(step, member),
+            )
+        )
+        judgements: tuple[Judgement, ...] = ()
+        outcome: Outcome
+        try:
+            async with asyncio.timeout(limit + 30):
+                done = await self.steps.run(step, member, limit)
+        except Unreachable:
+            raise
+        except TimeoutError:
+            done = Done({}, error=f"not done after {limit:.0f} s; its processes were ended")
+            outcome = "timed out"
+        except NodeError as error:
+            done, outcome = Done({}, error=error.render()), "failed"
+        else:
+            baselines = self._baselines(name)
+            judgements = tuple(judge(rule, dict(done.answer), baselines) for rule in step.rules)
+            outcome = "failed" if any(j.passed is False for j in judgements) else "passed"
+            if step.command and done.exit_status:
+                outcome = "failed"
+        if outcome == "failed" and step.closes:
+            outcome = "noted"
+        self._ended(item, step, member, outcome, loop.time() - began, done, judgements)
+        if step.probe in DESCRIBES and member is not None and done.answer:
+            self._describe(member.name, step.probe, done.answer)
+        return outcome, _why(done, judgements)
+
+    def _baselines(self, node: str | None) -> dict[str, float]:
+        profile = self.recorder.experiment.profile
+        gpus = {} if profile.gpus_per_node is None else {"gpu_count": float(profile.gpus_per_node)}
+        return {
+            "max_clock_skew_seconds": profile.network.max_clock_skew_seconds,
+            **gpus,
+            **profile.baselines,
+        }
+
+    def _ended(
+        self,
+        item: Item,
+        step: Step,
+        member: Member | None,
+        outcome: Outcome,
+        seconds: float,
+        done: Done,
+        judgements: Sequence[Judgement],
+    ) -> None:
+        name = member.name if member else None
+        evidence = self._keep(item, step, name, done)
+        self.recorder.record(
+            ev.StepEnded(
+                at=self.recorder.now(),
+                node=name,
+                item=item.id,
+                step=step.id,
+                command=self.steps.command(step, member),
+                outcome=outcome,
+                seconds=seconds,
+                exit_status=done.exit_status,
+                answer=_short(dict(done.answer)),
+                judgements=tuple(judgements),
+                output=done.output[-OUTPUT_KEPT:],
+                evidence=evidence,
+                error=done.error,
+            )
+        )
+
+    def _keep(self, item: Item, step: Step, node: str | None, done: Done) -> str:
+        """The whole answer as a file of its own; its place in the experiment's folder."""
+        attempt = self.recorder.experiment.items[item.id].attempt
+        place = f"evidence/{item.number}-{item.id}/{step.id}-{node or 'all'}-{attempt}.json"
+        path = self.recorder.journal.folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = {"answer": dict(done.answer), "output": done.output, "error": done.error}
+        path.write_text(json.dumps(document, ensure_ascii=False, indent=1, default=str), encoding="utf-8")
+        return place
+
+    def _describe(self, node: str, probe: str, answer: Any) -> None:
+        facts = (
+            {probe: _short(dict(answer))} if probe not in ("baseline", "microbench") else _short(dict(answer))
+        )
+        self.recorder.record(ev.NodeDescribed(at=self.recorder.now(), node=node, facts=facts))
+
+    async def _ask(self, item: Item, state: ItemState, reason: str, attempt: int, left: float) -> str:
+        policy = self.recorder.experiment.profile.policies.item_failed
+        go_on = ev.Choice(id="go on", words="Go on", leads_to="the failure is kept; the next item follows")
+        retry = ev.Choice(
+            id="retry", words="Retry", leads_to=f"the item once more; {left / 60:.0f} min of its box left"
+        )
+        stop = ev.Choice(id="stop", words="Stop the lab", leads_to="the service is brought back now")
+        choices = [go_on, stop]
+        if left > 60 and state is not ItemState.TIMED_OUT:
+            choices = [retry, go_on, stop] if attempt == 1 else [go_on, retry, stop]
+        return await self.decisions.ask(
+            f"item:{item.id}:{attempt}",
+            subject=f"checklist item {item.number} {item.title} {state}",
+            what_happened=item.why,
+            raw_error=reason,
+            choices=choices,
+            policy="go on" if policy == "retry" and attempt > 1 else policy,
+        )
+
+
+def _needs(step: Step) -> list[str]:
+    return [*step.needs, *([step.infer_after] if step.infer_after else [])]
+
+
+def _passed(step_id: str, outcomes: Sequence[tuple[Step, Outcome, str]]) -> bool:
+    return all(outcome in ("passed", "noted") for step, outcome, _ in outcomes if step.id == step_id)
+
+
+def _conclude(
+    item: Item, outcomes: Sequence[tuple[Step, Outcome, str]], *, walk_over: bool
+) -> tuple[ItemState, str, tuple[str, ...]]:
+    """The item's state, the reason in words, and the lines of the experiment that it closes."""
+    closes = tuple(
+        dict.fromkeys(step.closes for step, outcome, _ in outcomes if outcome == "noted" and step.closes)
+    )
+    timed_out = [(step, why) for step, outcome, why in outcomes if outcome == "timed out"]
+    failed = [(step, why) for step, outcome, why in outcomes if outcome == "failed"]
+    if failed:
+        return ItemState.FAILED, _reasons(failed), closes
+    if timed_out:
+        box = "the walk's box ended" if walk_over else f"its box of {item.box_seconds / 60:.0f} min ended"
+        return ItemState.TIMED_OUT, f"{box}: {_reasons(timed_out)}", closes
+    if any(outcome == "noted" for _, outcome, _ in outcomes):
+        return ItemState.NOTED, f"closed: {', '.join(closes)}", closes
+    return ItemState.PASSED, "", closes
+
+
+def _reasons(parts: Sequence[tuple[Step, str]]) -> str:
+    return "; ".join(dict.fromkeys(f"{step.title}: {why}" for step, why in parts))
+
+
+def _why(done: Done, judgements: Sequence[Judgement]) -> str:
+    missed = [f"{j.value} is {j.seen}, expected {j.expected}" for j in judgements if j.passed is False]
+    return done.error.strip() or "; ".join(missed)
+
+
+def _short(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer without long lists and texts; those are in the evidence file."""
+    kept: dict[str, Any] = {}
+    for key, value in answer.items():
+        if isinstance(value, dict):
+            kept[key] = _short(value)
+        elif isinstance(value, list) and len(value) > 20:
+            kept[key] = f"{len(value)} entries, see the evidence"
+        elif isinstance(value, str) and len(value) > OUTPUT_KEPT:
+            kept[key] = value[:OUTPUT_KEPT]
+        else:
+            kept[key] = value
+    return kept
