@@ -1,4 +1,4 @@
-"""The check between nodes: who listens, who reaches, what each sees of the shared folder, how the clocks stand.
+"""The check between nodes: who listens, who reaches, what each sees of the shared folder, and the clocks.
 
 Every ordered pair of nodes is tried, because a firewall or a name may work in one direction only.
 """
@@ -43,8 +43,8 @@ async def check_pair(
 ) -> dict[str, Any]:
     """Try names, rendezvous port, shared folder, cache and clocks between all nodes.
 
-    The answer has `all_reachable`, `shared_ok`, `cache_ok`, `clock_skew_seconds` (largest between two nodes) with
-    `clock_skew_uncertainty_seconds`, all null for a lab of one node; the details under `port`, `reach`
+    The answer has `all_reachable`, `shared_ok`, `cache_ok`, `clock_skew_seconds` (largest between two nodes)
+    with `clock_skew_uncertainty_seconds`, all null for a lab of one node; the details under `port`, `reach`
     (`a_to_b`: from a to b, dots in names written `_`), `shared`, `cache`; and `problems`, one sentence each.
     Raises what `Node.run_python` raises when a node can't be asked at all.
     """
@@ -106,7 +106,8 @@ async def _reach_all(
             ways[f"{_key(source.name)}_to_{_key(target.name)}"] = way
             if not way["ok"] and way["kind"] != "port taken":
                 problems.append(
-                    f"{source.name} can't reach {target.name}: {way['error']} ({way['kind']}); {_remedy(way['kind'])}"
+                    f"{source.name} can't reach {target.name}: {way['error']} ({way['kind']}); "
+                    f"{_remedy(way['kind'])}"
                 )
     return ways
 
@@ -196,7 +197,8 @@ async def _caches(places: Sequence[Place], problems: list[str]) -> dict[str, dic
     for name, cache in caches.items():
         if not cache["ok"]:
             problems.append(
-                f"{name}: MODELSCOPE_CACHE: {cache['error']} ({cache['kind']}); set it below the shared folder"
+                f"{name}: MODELSCOPE_CACHE: {cache['error']} ({cache['kind']}); "
+                "set it below the shared folder"
             )
     return caches
 
@@ -240,9 +242,9 @@ def _key(name: str) -> str:
 
 def _remedy(kind: str) -> str:
     return {
-        "unknown name": "correct the node's address in the profile, or add the name to /etc/hosts on both nodes",
+        "unknown name": "correct the node's address in the profile, or add the name to /etc/hosts",
         "refused": "nothing got through to the port; look for a firewall that rejects it",
-        "timed out": "packets are dropped on the way; look for a firewall, or take the address of the direct cable",
-        "no route": "the address is on a network that this node has no route to; take that of the direct cable",
+        "timed out": "packets are dropped on the way; see the firewall, or take the direct cable's address",
+        "no route": "there is no route to that network; take the direct cable's address",
         "stranger": "another program answers on that port or address; take another network.master_port",
     }.get(kind, "see the raw error")

@@ -1,7 +1,7 @@
 """Are the nodes alike, and fit for the window: facts of `probes/prerequisites` compared and judged.
 
-Equal values are merged, differences are shown once. Judgements are warnings with a remedy; which of them refuse the
-start is the profile's policy (`prerequisite_blocks`, by name).
+Equal values are merged, differences are shown once. Judgements are warnings with a remedy; which of them
+refuse the start is the profile's policy (`prerequisite_blocks`, by name).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ CHECKS: Mapping[str, str] = {
 """Names of the checks, as `prerequisite_blocks` takes them."""
 
 MIN_FREE_BLOCKS = 200
-"""Free 32 MiB blocks below which a large load crawls or fails on GB10 (public preflight of sparkring PR 202)."""
+"""Free 32 MiB blocks below which a large load crawls or fails on GB10 (preflight of sparkring PR 202)."""
 
 
 class Difference(Part):

@@ -1,9 +1,9 @@
 """One prompt through `swift infer`: the proof that a checkpoint loads and answers.
 
-Flags are those of ms-swift 4.6 (`infer_backend` is `transformers`; `pt` was its name in 3.x). A `val_dataset` makes the
-command take its prompt from there and end by itself instead of asking at the terminal. `args.json` in the checkpoint
-gives what is not said here. The command must run without NPROC_PER_NODE and NNODES, which would put torchrun
-before it.
+Flags are those of ms-swift 4.6 (`infer_backend` is `transformers`; `pt` was its name in 3.x). A
+`val_dataset` makes the command take its prompt from there and end by itself instead of asking at the
+terminal. `args.json` in the checkpoint gives what is not said here. The command must run without
+NPROC_PER_NODE and NNODES, which would put torchrun before it.
 """
 
 import json
@@ -45,9 +45,9 @@ def infer_argv(
 ) -> tuple[str, ...]:
     """The command that loads `checkpoint` and answers the first row of `prompt_source`.
 
-    `prompt_source` is a data set as in training, with or without #count: one row of it is asked. `adapter` says
-    that the checkpoint is a LoRA adapter beside `model`, not a whole model. `result_path` receives one JSON
-    line; it must not exist before, as the command appends.
+    `prompt_source` is a data set as in training, with or without #count: one row of it is asked. `adapter`
+    says that the checkpoint is a LoRA adapter beside `model`, not a whole model. `result_path` receives one
+    JSON line; it must not exist before, as the command appends.
     """
     source = prompt_source.split("#")[0] + "#1"
     weights = ["--model", model.path, "--adapters", checkpoint] if adapter else ["--model", checkpoint]

@@ -1,8 +1,8 @@
 """Scripts that run on a node and print one JSON document, and how they get there.
 
-A probe is a module of this package with a `main` part. `probe_source` packs it with the helper modules that it
-imports into one text, so that nothing needs to be installed on the node. A probe answers
-`{"ok": true, …}`, or `{"ok": false, "kind": …, "error": raw text, …}` for a failure that it expects.
+A probe is a module of this package with a `main` part. `probe_source` packs it with the helper modules that
+it imports into one text, so that nothing needs to be installed on the node. A probe answers `{"ok": true,
+…}`, or `{"ok": false, "kind": …, "error": raw text, …}` for a failure that it expects.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What machine this is and what state it is in.
 
-Arguments: `images`, names of the images whose digests matter (none: all). A value that could not be read is null
-and `missing` says why; on a machine without a GPU, `gpu_count` is 0.
+Arguments: `images`, names of the images whose digests matter (none: all). A value that could not be read is
+null and `missing` says why; on a machine without a GPU, `gpu_count` is 0.
 """
 
 import platform

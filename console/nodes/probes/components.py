@@ -1,7 +1,7 @@
 """The packages of Megatron mode, one by one, each in a process of its own.
 
-Arguments: `components`, names to try (none: all five); `seconds`, limit for each (default 120). A component that
-crashes or hangs is an answer like any other. Keys are the names with `.` written as `_`.
+Arguments: `components`, names to try (none: all five); `seconds`, limit for each (default 120). A component
+that crashes or hangs is an answer like any other. Keys are the names with `.` written as `_`.
 """
 
 from typing import Any

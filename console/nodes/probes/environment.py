@@ -1,22 +1,24 @@
 """The venv or container the training runs in, and what is installed there.
 
-Arguments: `kind` ("venv" or "container").
-A venv: `path` (none: the interpreter as it is), `create`, `requirements`. It is created once and filled again only when
-the requirements change. A container: `image`, named by digest.
+Arguments: `kind` ("venv" or "container"), `python` (the training interpreter; none: the one that runs this).
+A venv: `path` (none: the interpreter as it is), `create`, `requirements`. It is created once, by the
+interpreter that runs this, and filled again only when the requirements change. A container: `image`, named
+by digest.
 
-`isolated`: what is installed here does not belong to the system. `reproducible`: there is a list of packages with its
-sha256, or the image's digest.
+`isolated`: what is installed here does not belong to the system. `reproducible`: there is a list of packages
+with its sha256, or the image's digest.
 """
 
 import hashlib
 import json
-import os
 import platform
 import shutil
 import sys
+import uuid
+from pathlib import Path
 from typing import Any
 
-from console.nodes.probes.kit import Failed, ask_child, answer, bounded, read_text
+from console.nodes.probes.kit import Failed, answer, ask_child, bounded, read_text
 
 _INSTALL_SECONDS = 540
 _LOOK = """
@@ -42,93 +44,82 @@ said = {
     "executable": sys.executable,
     "freeze": [freeze[name] for name in sorted(freeze)],
 }
-body = json.dumps(said).encode()
-stream = os.fdopen(int(sys.argv[1]), "wb")
-stream.write(body)
-stream.close()
+with os.fdopen(int(sys.argv[1]), "wb") as stream:
+    stream.write(json.dumps(said).encode())
 """
 
 
 def environment(args: dict[str, Any]) -> dict[str, Any]:
     if args.get("kind", "venv") == "container":
-        return _container(str(args.get("image") or ""))
-    path = args.get("path")
-    if not path:
-        return {"kind": "venv", "created": False, **_described(sys.executable)}
-    place = os.path.expanduser(str(path))
-    created = _prepared(
-        place, bool(args.get("create")), [str(part) for part in args.get("requirements") or ()]
-    )
-    return {"kind": "venv", "path": place, "created": created, **_described(_python_of(place))}
+        return _container(str(args.get("image") or ""), str(args.get("python") or "python3"))
+    if not args.get("path"):
+        return {"kind": "venv", "created": False, **_venv(str(args.get("python") or sys.executable))}
+    place = Path(str(args["path"])).expanduser()
+    requirements = [str(part) for part in args.get("requirements") or ()]
+    created = _prepared(place, bool(args.get("create")), requirements)
+    return {"kind": "venv", "path": str(place), "created": created, **_venv(str(_python_of(place)))}
 
 
-def _described(interpreter: str) -> dict[str, Any]:
+def _venv(interpreter: str) -> dict[str, Any]:
     said, ran = ask_child(_LOOK, {}, 60, interpreter=interpreter)
     if said is None:
         raise Failed("environment", f"{interpreter} does not answer: {ran.error}")
-    freeze = [str(line) for line in said["freeze"]]
-    listing = "\n".join(freeze) + "\n"
     return {
         "isolated": said["prefix"] != said["base_prefix"],
-        "reproducible": bool(freeze),
+        "reproducible": bool(said["freeze"]),
         "prefix": said["prefix"],
         "base_prefix": said["base_prefix"],
+        **_packages(said),
+    }
+
+
+def _packages(said: dict[str, Any]) -> dict[str, Any]:
+    freeze = [str(line) for line in said["freeze"]]
+    return {
         "python": said["python"],
         "interpreter": said["executable"],
         "packages": len(freeze),
         "freeze": freeze,
-        "freeze_sha256": hashlib.sha256(listing.encode()).hexdigest(),
+        "freeze_sha256": hashlib.sha256(("\n".join(freeze) + "\n").encode()).hexdigest(),
     }
 
 
-def _prepared(place: str, create: bool, requirements: list[str]) -> bool:
+def _prepared(place: Path, create: bool, requirements: list[str]) -> bool:
     """See that the venv exists with what is required; True when something was made or installed."""
-    exists = os.path.isfile(os.path.join(place, "pyvenv.cfg")) and os.path.exists(_python_of(place))
+    exists = (place / "pyvenv.cfg").is_file() and _python_of(place).exists()
     if not exists and not create:
         raise Failed("missing", f"no venv at {place}, and the profile does not ask for one to be created")
-    changed = False
     if not exists:
         _make(place)
-        changed = True
-    mark = os.path.join(place, ".lab-requirements.json")
+    mark = place / ".lab-requirements.json"
     wanted = json.dumps(requirements)
-    if create and requirements and read_text(mark) != wanted:
-        ran = bounded(
-            [
-                _python_of(place),
-                "-m",
-                "pip",
-                "install",
-                "--disable-pip-version-check",
-                "--no-input",
-                *requirements,
-            ],
-            _INSTALL_SECONDS,
-        )
-        if not ran.ok:
-            raise Failed("install", ran.error)
-        with open(mark + ".new", "w", encoding="utf-8") as stream:
-            stream.write(wanted)
-        os.replace(mark + ".new", mark)
-        changed = True
-    return changed
+    if not create or not requirements or read_text(mark) == wanted:
+        return not exists
+    install = [str(_python_of(place)), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    ran = bounded([*install, *requirements], _INSTALL_SECONDS)
+    if not ran.ok:
+        raise Failed("install", ran.error)
+    part = mark.with_suffix(".new")
+    part.write_text(wanted, encoding="utf-8")
+    part.replace(mark)
+    return True
 
 
-def _make(place: str) -> None:
-    """Create the venv in place, as its scripts hold the path; a half-made one is cleared first."""
-    if os.path.isdir(place) and os.listdir(place) and not os.path.exists(os.path.join(place, "pyvenv.cfg")):
+def _make(place: Path) -> None:
+    """Create the venv where it stays, as its scripts hold the path. A half-made one is completed."""
+    if place.is_dir() and any(place.iterdir()) and not (place / "pyvenv.cfg").exists():
         raise Failed("not a venv", f"{place} exists, is not empty and is not a venv")
-    os.makedirs(os.path.dirname(place) or "/", exist_ok=True)
-    ran = bounded([sys.executable, "-m", "venv", "--clear", place], 180)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    ran = bounded([sys.executable, "-m", "venv", str(place)], 180)
     if not ran.ok:
         raise Failed("create", ran.error)
 
 
-def _python_of(place: str) -> str:
-    return os.path.join(place, "bin", "python")
+def _python_of(place: Path) -> Path:
+    return place / "bin" / "python"
 
 
-def _container(image: str) -> dict[str, Any]:
+def _container(image: str, interpreter: str) -> dict[str, Any]:
     if "@sha256:" not in image:
         raise Failed("bad arguments", f"the image {image!r} is not named by digest")
     if shutil.which("docker") is None:
@@ -151,7 +142,21 @@ def _container(image: str) -> dict[str, Any]:
         "image_architecture": found.get("Architecture"),
         "architecture": platform.machine(),
         "image_bytes": found.get("Size"),
+        **_packages_in(image, interpreter),
     }
+
+
+def _packages_in(image: str, interpreter: str) -> dict[str, Any]:
+    """The list of packages inside the image, from a short-lived container without a network."""
+    name = f"lab-probe-{uuid.uuid4().hex[:12]}"
+    run = ["docker", "run", "--rm", "--name", name, "--label", "lab-console=probe", "--network", "none"]
+    ran = bounded([*run, "--entrypoint", interpreter, image, "-c", _LOOK, "1"], 120)
+    if ran.status is None:
+        bounded(["docker", "rm", "--force", name], 20)
+    try:
+        return _packages(json.loads(ran.out))
+    except (ValueError, KeyError, TypeError):
+        return {"freeze": [], "freeze_sha256": None, "missing": {"freeze": ran.error}}
 
 
 if __name__ == "__main__":

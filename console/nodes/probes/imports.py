@@ -1,7 +1,7 @@
 """swift and torch with their versions, and whether the device does what it is asked.
 
-Arguments: `seconds`, limit for each import (default 150). Every part runs in a process of its own, so that a crash in
-one leaves the other's answer. A part that fails keeps its raw traceback in `error`.
+Arguments: `seconds`, limit for each import (default 150). Every part runs in a process of its own, so that a
+crash in one leaves the other's answer. A part that fails keeps its raw traceback in `error`.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ said = {"version": None, "error": None}
 try:
     import swift
     from swift.arguments import SftArguments
-    said.update(version=swift.__version__, seconds=time.monotonic() - began, path=os.path.dirname(swift.__file__))
+    said.update(version=swift.__version__, seconds=time.monotonic() - began, path=swift.__path__[0])
 except BaseException:
     said["error"] = traceback.format_exc()
 os.write(int(sys.argv[1]), json.dumps(said).encode())

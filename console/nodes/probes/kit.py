@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 TEXT_LIMIT = 20_000
@@ -153,11 +154,10 @@ def ask_child(
     return (parsed if isinstance(parsed, dict) else None), ran
 
 
-def read_text(path: str) -> str | None:
+def read_text(path: str | Path) -> str | None:
     """A small file's text, or None when it isn't there or may not be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123 - /proc files
-            return stream.read()
+        return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 

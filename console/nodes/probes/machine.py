@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from console.nodes.probes.kit import Ran, bounded, read_text
@@ -65,8 +66,8 @@ def memory(meminfo: dict[str, int]) -> dict[str, int | None]:
 def parse_buddyinfo(text: str, page_bytes: int) -> dict[str, Any]:
     """Free blocks of zone Normal (of all nodes) from /proc/buddyinfo.
 
-    `blocks_32mib` counts larger blocks as what they hold. It is None where the kernel's largest block is below
-    32 MiB: then `largest_block_bytes` and `free_in_largest_bytes` are all that can be told.
+    `blocks_32mib` counts larger blocks as what they hold. It is None where the kernel's largest block is
+    below 32 MiB: then `largest_block_bytes` and `free_in_largest_bytes` are all that can be told.
     """
     rows = [
         line.split("Normal", 1)[1].split() for line in text.splitlines() if re.search(r"zone\s+Normal", line)
@@ -233,7 +234,7 @@ def pending_changes(missing: dict[str, str]) -> dict[str, Any]:
     """Whether the machine waits for a reboot, and whether an unattended upgrade is at work."""
     packages = read_text("/var/run/reboot-required.pkgs") or ""
     return {
-        "reboot_required": os.path.exists("/var/run/reboot-required"),  # noqa: PTH110 - a node's path
+        "reboot_required": Path("/var/run/reboot-required").exists(),
         "reboot_packages": sorted(set(packages.split())),
         "upgrade_running": upgrade_running(missing),
     }
@@ -243,7 +244,7 @@ def upgrade_running(missing: dict[str, str]) -> bool | None:
     """Whether a package manager is at work: one that runs in the window can change the driver."""
     names = ("unattended-upgr", "apt-get", "apt", "dpkg", "aptd", "packagekitd")
     try:
-        pids = [entry for entry in os.listdir("/proc") if entry.isdigit()]
+        pids = [entry.name for entry in os.scandir("/proc") if entry.name.isdigit()]
     except OSError as error:
         missing["upgrade_running"] = str(error)
         return None

@@ -1,11 +1,11 @@
 """Copy bandwidth and dense matrix multiplication on the training device.
 
-Arguments: `dtype` (bfloat16, float16, float32; none: bfloat16 on CUDA, float32 on a CPU), `seconds` (time for each of
-the two measurements, default 3), `gpu` (index, default 0).
+Arguments: `dtype` (bfloat16, float16, float32; none: bfloat16 on CUDA, float32 on a CPU), `seconds` (time
+for each of the two measurements, default 3), `gpu` (index, default 0).
 
-The copy counts bytes read plus bytes written. Both figures are the best of several repetitions, each ended by a
-synchronisation; the multiplication counts 2 n^3 operations. SM clock and power are medians of readings taken while
-the multiplication runs, null where there is no GPU.
+The copy counts bytes read plus bytes written. Both figures are the best of several repetitions, each ended
+by a synchronisation; the multiplication counts 2 n^3 operations. SM clock and power are medians of readings
+taken while the multiplication runs, null where there is no GPU.
 """
 
 import statistics
@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from console.nodes.probes.kit import Failed, answer
-from console.nodes.probes.machine import number, parse_gpu_rows, smi
+from console.nodes.probes.kit import Failed, answer, read_text
+from console.nodes.probes.machine import number, parse_gpu_rows, parse_meminfo, smi
 
 _LOAD_FIELDS = ("clocks.sm", "power.draw", "utilization.gpu", "temperature.gpu")
 _COPY_BYTES = {"cuda": 2 << 30, "cpu": 256 << 20}
@@ -40,39 +40,55 @@ def microbench(args: dict[str, Any]) -> dict[str, Any]:
         if device == "cuda":
             torch.cuda.synchronize(place)
 
-    copy_bytes = _fitting(_COPY_BYTES[device])
-    source = torch.ones(copy_bytes // 4, dtype=torch.float32, device=place)
-    target = torch.empty_like(source)
-    copy_seconds, copies = _best(lambda: target.copy_(source), synchronise, seconds)
-    del source, target
-
-    size = _MATMUL_SIZE[device]
-    left = torch.randn(size, size, device=place).to(dtype)
-    right = torch.randn(size, size, device=place).to(dtype)
-    product = torch.empty_like(left)
+    copied = _copy(torch, place, _fitting(_COPY_BYTES[device]), synchronise, seconds)
     watch = _LoadWatch(gpu) if device == "cuda" else None
     if watch:
         watch.start()
-    matmul_seconds, products = _best(lambda: torch.matmul(left, right, out=product), synchronise, seconds)
+    multiplied = _multiply(torch, place, _MATMUL_SIZE[device], dtype, synchronise, seconds)
     load = watch.stop() if watch else {}
     return {
         "device": device,
         "device_name": torch.cuda.get_device_name(place) if device == "cuda" else "cpu",
         "threads": torch.get_num_threads() if device == "cpu" else None,
         "torch": torch.__version__,
-        "copy_gbps": 2 * copy_bytes / copy_seconds / 1e9,
-        "copy_counts": "bytes read plus bytes written, best repetition, 1 GB = 10^9 bytes",
-        "copy_bytes": copy_bytes,
-        "copy_repetitions": copies,
-        "matmul_tflops": 2 * size**3 / matmul_seconds / 1e12,
+        **copied,
         "matmul_dtype": dtype_name,
-        "matmul_size": size,
-        "matmul_repetitions": products,
-        "matmul_finite": bool(torch.isfinite(product.float()).all()),
+        **multiplied,
         "sm_clock_mhz": load.get("clocks.sm"),
         "power_watts": load.get("power.draw"),
         "utilization_percent": load.get("utilization.gpu"),
         "temperature_celsius": load.get("temperature.gpu"),
+    }
+
+
+def _copy(
+    torch: Any, place: Any, size: int, synchronise: Callable[[], None], seconds: float
+) -> dict[str, Any]:
+    """Copy a buffer of `size` bytes to another."""
+    source = torch.ones(size // 4, dtype=torch.float32, device=place)
+    target = torch.empty_like(source)
+    best, repetitions = _best(lambda: target.copy_(source), synchronise, seconds)
+    return {
+        "copy_gbps": 2 * size / best / 1e9,
+        "copy_counts": "bytes read plus bytes written, best repetition, 1 GB = 10^9 bytes",
+        "copy_bytes": size,
+        "copy_repetitions": repetitions,
+    }
+
+
+def _multiply(
+    torch: Any, place: Any, size: int, dtype: Any, synchronise: Callable[[], None], seconds: float
+) -> dict[str, Any]:
+    """Multiply two square matrices."""
+    left = torch.randn(size, size, device=place).to(dtype)
+    right = torch.randn(size, size, device=place).to(dtype)
+    product = torch.empty_like(left)
+    best, repetitions = _best(lambda: torch.matmul(left, right, out=product), synchronise, seconds)
+    return {
+        "matmul_tflops": 2 * size**3 / best / 1e12,
+        "matmul_size": size,
+        "matmul_repetitions": repetitions,
+        "matmul_finite": bool(torch.isfinite(product.float()).all()),
     }
 
 
@@ -92,9 +108,6 @@ def _best(work: Callable[[], Any], synchronise: Callable[[], None], seconds: flo
 
 def _fitting(wanted: int) -> int:
     """The size of one buffer, small enough that both take at most an eighth of available memory."""
-    from console.nodes.probes.kit import read_text
-    from console.nodes.probes.machine import parse_meminfo
-
     available = parse_meminfo(read_text("/proc/meminfo") or "").get("MemAvailable", wanted)
     return max(8 << 20, min(wanted, available // 16)) // 4 * 4
 

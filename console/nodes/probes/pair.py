@@ -20,6 +20,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from console.nodes.probes.kit import Failed, answer, os_kind, read_text
@@ -95,8 +96,8 @@ class _Stranger(OSError):
 def _ask(link: socket.socket, token: str) -> dict[str, Any]:
     """Exchange the token a few times; the quickest exchange gives the round trip and the clock difference.
 
-    The difference is the other clock minus this one, as if the answer was given half-way through the round trip;
-    it can't be off by more than half of that.
+    The difference is the other clock minus this one, as if the answer was given half-way through the round
+    trip; it can't be off by more than half of that.
     """
     best: tuple[float, float] | None = None
     with link.makefile("rwb") as stream:
@@ -179,71 +180,70 @@ def _holder(number: int) -> str | None:
             parts = line.split()
             if len(parts) > 9 and parts[3] == "0A" and int(parts[1].rsplit(":", 1)[1], 16) == number:
                 inodes.add(f"socket:[{parts[9]}]")
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if any(os.readlink(entry.path) in inodes for entry in os.scandir(f"/proc/{pid}/fd")):
-                return f"{(read_text(f'/proc/{pid}/comm') or '?').strip()} (pid {pid})"
+            if any(str(Path(entry.path).readlink()) in inodes for entry in os.scandir(process / "fd")):
+                return f"{(read_text(process / 'comm') or '?').strip()} (pid {process.name})"
     return None
 
 
 def shared_write(args: dict[str, Any]) -> dict[str, Any]:
-    folder = os.path.expanduser(str(args["shared"]))
+    folder = Path(str(args["shared"])).expanduser()
     if args.get("create"):
-        os.makedirs(folder, exist_ok=True)
-    if not os.path.isdir(folder):
-        raise Failed("missing", f"no folder {folder}", shared=folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        raise Failed("missing", f"no folder {folder}", shared=str(folder))
     place = _token_place(folder, str(args["name"]))
-    facts = {"shared": folder, **_mount(folder), "free_bytes": shutil.disk_usage(folder).free}
+    facts = {"shared": str(folder), **_mount(folder), "free_bytes": shutil.disk_usage(folder).free}
     try:
-        with open(place, "w", encoding="utf-8") as stream:
+        with place.open("w", encoding="utf-8") as stream:
             stream.write(str(args["token"]))
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:
         raise Failed(os_kind(error), str(error), **facts) from error
-    status = os.stat(place)
+    status = place.stat()
     return {**facts, "device": status.st_dev, "inode": status.st_ino}
 
 
 def shared_read(args: dict[str, Any]) -> dict[str, Any]:
-    folder = os.path.expanduser(str(args["shared"]))
+    folder = Path(str(args["shared"])).expanduser()
     wanted = {str(name): str(token) for name, token in dict(args["tokens"]).items()}
     deadline = time.monotonic() + float(args.get("seconds") or 5)
     while True:
         # Listing the folder makes a network file system ask its server again.
         with contextlib.suppress(OSError):
-            os.listdir(folder)
+            list(folder.iterdir())
         seen = {name: read_text(_token_place(folder, name)) == token for name, token in wanted.items()}
         if all(seen.values()) or time.monotonic() >= deadline:
             break
         time.sleep(0.2)
     unseen = sorted(name for name, there in seen.items() if not there)
-    facts = {"shared": folder, "seen": seen}
+    facts = {"shared": str(folder), "seen": seen}
     if unseen:
         raise Failed("not shared", f"files written by {', '.join(unseen)} are not seen in {folder}", **facts)
     return facts
 
 
 def shared_clean(args: dict[str, Any]) -> dict[str, Any]:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(_token_place(os.path.expanduser(str(args["shared"])), str(args["name"])))
+    folder = Path(str(args["shared"])).expanduser()
+    _token_place(folder, str(args["name"])).unlink(missing_ok=True)
     return {}
 
 
 def cache(args: dict[str, Any]) -> dict[str, Any]:
     """The cache of the runs; a folder that does not exist yet is made, as the first run would do."""
-    place = os.path.expanduser(str(args.get("cache") or ""))
-    shared = os.path.realpath(os.path.expanduser(str(args["shared"])))
-    if not place:
+    if not args.get("cache"):
         raise Failed("not set", "MODELSCOPE_CACHE is not set for the runs", on_shared=None, writable=None)
-    inside = os.path.commonpath([os.path.realpath(place), shared]) == shared
-    facts = {"cache": place, "on_shared": inside, "writable": False}
-    probe = os.path.join(place, f".lab-cache-{platform.node()}-{os.getpid()}")
+    place = Path(str(args["cache"])).expanduser()
+    shared = Path(str(args["shared"])).expanduser().resolve()
+    inside = place.resolve().is_relative_to(shared)
+    facts: dict[str, Any] = {"cache": str(place), "on_shared": inside, "writable": False}
+    mark = place / f".lab-cache-{platform.node()}-{os.getpid()}"
     try:
-        os.makedirs(place, exist_ok=True)
-        with open(probe, "w", encoding="utf-8") as stream:
-            stream.write("x")
-        os.unlink(probe)
+        place.mkdir(parents=True, exist_ok=True)
+        mark.write_text("x", encoding="utf-8")
+        mark.unlink()
     except OSError as error:
         raise Failed(os_kind(error), str(error), **facts) from error
     facts |= {"writable": True, "free_bytes": shutil.disk_usage(place).free}
@@ -256,13 +256,13 @@ def clock(args: dict[str, Any]) -> dict[str, Any]:
     return {"time_ns": time.time_ns()}
 
 
-def _token_place(folder: str, name: str) -> str:
-    return os.path.join(folder, f".lab-pair-{re.sub(r'[^A-Za-z0-9._-]', '_', name)}")
+def _token_place(folder: Path, name: str) -> Path:
+    return folder / f".lab-pair-{re.sub(r'[^A-Za-z0-9._-]', '_', name)}"
 
 
-def _mount(folder: str) -> dict[str, Any]:
+def _mount(folder: Path) -> dict[str, Any]:
     """File system type and source of the mount that holds the folder."""
-    real = os.path.realpath(folder)
+    real = folder.resolve()
     best: tuple[int, str | None, str | None] = (-1, None, None)
     for line in (read_text("/proc/self/mounts") or "").splitlines():
         parts = line.split()
@@ -270,7 +270,7 @@ def _mount(folder: str) -> dict[str, Any]:
             continue
         point = parts[1].replace("\\040", " ")
         # Of two mounts at one point the later one counts.
-        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= best[0]:
+        if real.is_relative_to(point) and len(point) >= best[0]:
             best = (len(point), parts[2], parts[0])
     return {"filesystem": best[1], "source": best[2]}
 

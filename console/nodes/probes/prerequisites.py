@@ -1,12 +1,13 @@
 """Whether the machine is fit for a window of training.
 
-Arguments: `paths`, a name for each folder that must have room (e.g. {"checkpoints": "~/.lab"}); `images`, names of
-the images whose digests matter. The facts are judged elsewhere, beside those of the other nodes.
+Arguments: `paths`, a name for each folder that must have room (e.g. {"checkpoints": "~/.lab"}); `images`,
+names of the images whose digests matter. The facts are judged elsewhere, beside those of the other nodes.
 """
 
 import os
 import platform
 import shutil
+from pathlib import Path
 from typing import Any
 
 from console.nodes.probes.kit import answer
@@ -44,9 +45,9 @@ def prerequisites(args: dict[str, Any]) -> dict[str, Any]:
 
 def _room(name: str, path: str, missing: dict[str, str]) -> dict[str, Any]:
     """Free bytes for this user at `path`, or at the nearest folder above it that exists."""
-    place = os.path.realpath(os.path.expanduser(path))
-    while not os.path.isdir(place) and place != os.path.dirname(place):
-        place = os.path.dirname(place)
+    place = Path(path).expanduser().resolve()
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
     try:
         usage = shutil.disk_usage(place)
     except OSError as error:
@@ -54,7 +55,7 @@ def _room(name: str, path: str, missing: dict[str, str]) -> dict[str, Any]:
         return {"path": path, "free_bytes": None, "total_bytes": None, "writable": None}
     return {
         "path": path,
-        "measured_at": place,
+        "measured_at": str(place),
         "free_bytes": usage.free,
         "total_bytes": usage.total,
         "writable": os.access(place, os.W_OK),

@@ -1,11 +1,12 @@
 """Builds the profile's tiny model and data set on the node, or finds the named ones.
 
-Arguments: `model_path`, `data_sources` (the first one is the file that is built); to build: the fields `layers, hidden,
-heads, kv_heads, ffn, vocab, rows, seed`. Without them nothing is built and the answer says what is there; `cache` is
-then the folder in which downloaded models are looked for.
+Arguments: `model_path`, `data_sources` (the first one is the file that is built); to build: the fields
+`layers, hidden, heads, kv_heads, ffn, vocab, rows, seed`. Without them nothing is built and the answer says
+what is there; `cache` is then the folder in which downloaded models are looked for.
 
-The same arguments give the same bytes. What is there already is checked by its hashes and used again; a folder of that
-name that this probe did not make is left alone. Folders and files appear under their names only when complete.
+The same arguments give the same bytes. What is there already is checked by its hashes and used again; a
+folder of that name that this probe did not make is left alone. Folders and files appear under their names
+only when complete.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import os
 import random
 import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 from console.nodes.probes.kit import Failed, answer, read_text
@@ -28,22 +30,22 @@ _ENDS = ("then wait", "then read the log", "then write it down", "then ask again
 
 
 def tiny_model(args: dict[str, Any]) -> dict[str, Any]:
-    model_path = os.path.expanduser(str(args.get("model_path") or ""))
+    model_path = str(args.get("model_path") or "")
     sources = [str(source) for source in args.get("data_sources") or ()]
     if not model_path or not sources:
         raise Failed("bad arguments", "model_path and data_sources are needed")
     if args.get("layers") is None:
         return _found(model_path, sources, args.get("cache"))
     build = _checked(args)
-    data_path = os.path.expanduser(sources[0].split("#")[0])
+    data_path, folder = _place(sources[0]), _place(model_path)
     data, data_built = _data(data_path, build)
-    mark, model_built = _model(model_path, build, [str(row["text"]) for row in _texts(build)])
+    mark, model_built = _model(folder, build, [str(row["text"]) for row in _texts(build)])
     return {
         "model_ok": True,
         "data_ok": True,
         "built": model_built or data_built,
-        "model_path": model_path,
-        "data_path": data_path,
+        "model_path": str(folder),
+        "data_path": str(data_path),
         "rows": build["rows"],
         "data_sha256": data,
         **mark,
@@ -79,7 +81,7 @@ def _texts(build: dict[str, int]) -> list[dict[str, str]]:
     return rows
 
 
-def _data(path: str, build: dict[str, int]) -> tuple[str, bool]:
+def _data(path: Path, build: dict[str, int]) -> tuple[str, bool]:
     """Write the data set, unless these bytes are there already; its sha256, and whether it was written."""
     body = "".join(
         json.dumps(
@@ -94,35 +96,34 @@ def _data(path: str, build: dict[str, int]) -> tuple[str, bool]:
         for row in _texts(build)
     ).encode()
     digest = hashlib.sha256(body).hexdigest()
-    if os.path.isfile(path) and _sha256(path) == digest:
+    if path.is_file() and _sha256(path) == digest:
         return digest, False
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    part = f"{path}.building-{_self()}"
-    with open(part, "wb") as stream:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = _building(path)
+    with part.open("wb") as stream:
         stream.write(body)
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(part, path)
+    part.replace(path)
     return digest, True
 
 
-def _model(path: str, build: dict[str, int], texts: list[str]) -> tuple[dict[str, Any], bool]:
+def _model(path: Path, build: dict[str, int], texts: list[str]) -> tuple[dict[str, Any], bool]:
     """The model's figures, and whether it had to be built."""
     wanted = {field: build[field] for field in _FIELDS}
     mark = _mark(path)
     if mark is not None and mark["build"] == wanted and _intact(path, mark):
         return _figures(mark), False
-    if os.path.lexists(path) and mark is None:
+    if mark is None and (path.exists() or path.is_symlink()):
         raise Failed("not ours", f"{path} exists and was not built by this probe; nothing was changed")
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    part = f"{path}.building-{_self()}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = _building(path)
     shutil.rmtree(part, ignore_errors=True)
     try:
         parameters = _write_model(part, build, texts)
-        files = {name: _sha256(os.path.join(part, name)) for name in sorted(os.listdir(part))}
+        files = {file.name: _sha256(file) for file in sorted(part.iterdir())}
         made = {"build": wanted, "parameters": parameters, "files": files}
-        with open(os.path.join(part, _MARK), "w", encoding="utf-8") as stream:
-            json.dump(made, stream, indent=1)
+        (part / _MARK).write_text(json.dumps(made, indent=1), encoding="utf-8")
         _put_in_place(part, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -133,21 +134,20 @@ def _model(path: str, build: dict[str, int], texts: list[str]) -> tuple[dict[str
     return _figures(mark), True
 
 
-def _put_in_place(part: str, path: str) -> None:
+def _put_in_place(part: Path, path: Path) -> None:
     """Rename the finished folder; an older build of other arguments makes way."""
-    old = f"{path}.old-{_self()}"
-    if os.path.isdir(path):
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(path, old)
+    old = path.with_name(f"{path.name}.old-{_self()}")
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(old)
     try:
-        os.rename(part, path)
+        part.rename(path)
     except OSError:
         if _mark(path) is None:
             raise
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_model(folder: str, build: dict[str, int], texts: list[str]) -> int:
+def _write_model(folder: Path, build: dict[str, int], texts: list[str]) -> int:
     """Write config, weights and tokenizer; the number of parameters, tied ones counted once."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
@@ -168,11 +168,12 @@ def _write_model(folder: str, build: dict[str, int], texts: list[str]) -> int:
             show_progress=False,
         ),
     )
-    fast = PreTrainedTokenizerFast(
+    fast: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", model_max_length=4096
     )
     fast.chat_template = (
-        "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+        "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+        "{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
     config = Qwen2Config(
@@ -189,24 +190,24 @@ def _write_model(folder: str, build: dict[str, int], texts: list[str]) -> int:
         pad_token_id=fast.pad_token_id,
     )
     torch.manual_seed(build["seed"])
-    model = Qwen2ForCausalLM(config).to(torch.float32)
+    torch.set_default_dtype(torch.float32)
+    model: Any = Qwen2ForCausalLM(config)  # type: ignore[no-untyped-call]
     model.save_pretrained(folder)
     fast.save_pretrained(folder)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _mark(path: str) -> dict[str, Any] | None:
+def _mark(path: Path) -> dict[str, Any] | None:
     try:
-        mark = json.loads(read_text(os.path.join(path, _MARK)) or "null")
+        mark = json.loads(read_text(path / _MARK) or "null")
     except ValueError:
         return None
     return mark if isinstance(mark, dict) and {"build", "parameters", "files"} <= mark.keys() else None
 
 
-def _intact(path: str, mark: dict[str, Any]) -> bool:
+def _intact(path: Path, mark: dict[str, Any]) -> bool:
     return all(
-        os.path.isfile(os.path.join(path, name)) and _sha256(os.path.join(path, name)) == digest
-        for name, digest in mark["files"].items()
+        (path / name).is_file() and _sha256(path / name) == digest for name, digest in mark["files"].items()
     )
 
 
@@ -219,14 +220,14 @@ def _figures(mark: dict[str, Any]) -> dict[str, Any]:
 
 
 def _found(model_path: str, sources: list[str], cache: Any) -> dict[str, Any]:
-    """Whether a named model and data are there. An id that is in no cache is downloaded by the training itself."""
-    missing = [source for source in sources if _local(source) and not os.path.exists(_place(source))]
+    """Whether a named model and data are there. An id in no cache is downloaded by the training itself."""
+    missing = [source for source in sources if _local(source) and not _place(source).exists()]
     if _local(model_path):
-        there = os.path.isfile(os.path.join(model_path, "config.json"))
-        where = model_path if there else None
+        there = (_place(model_path) / "config.json").is_file()
+        where = _place(model_path) if there else None
     else:
-        where = next(filter(os.path.isdir, _cache_places(model_path, cache)), None)
         there = True
+        where = next((place for place in _cache_places(model_path, cache) if place.is_dir()), None)
     error = [] if there else [f"no model at {model_path} (config.json is not there)"]
     error += [f"no data set at {_place(source)}" for source in missing]
     found: dict[str, Any] = {
@@ -234,26 +235,23 @@ def _found(model_path: str, sources: list[str], cache: Any) -> dict[str, Any]:
         "data_ok": not missing,
         "built": False,
         "model_path": model_path,
-        "model_found_at": where,
+        "model_found_at": str(where) if where else None,
         "model_download_needed": where is None and there,
         "data_sources": sources,
     }
     return found | ({"ok": False, "kind": "missing", "error": "; ".join(error)} if error else {})
 
 
-def _cache_places(model_id: str, cache: Any) -> list[str]:
+def _cache_places(model_id: str, cache: Any) -> list[Path]:
     """Where ModelScope and Hugging Face keep a downloaded model of that id."""
     escaped = model_id.replace(".", "___")
     roots = [str(cache)] if cache else []
     roots.append(os.environ.get("MODELSCOPE_CACHE") or "~/.cache/modelscope")
-    places = [
-        os.path.join(root, *part, escaped) for root in roots for part in (("models",), ("hub", "models"))
-    ]
-    hub = os.environ.get("HF_HUB_CACHE") or os.path.join(
-        os.environ.get("HF_HOME") or "~/.cache/huggingface", "hub"
-    )
-    places.append(os.path.join(hub, "models--" + model_id.replace("/", "--"), "snapshots"))
-    return [os.path.expanduser(place) for place in places]
+    places = [Path(root, *part, escaped) for root in roots for part in (("models",), ("hub", "models"))]
+    hub = os.environ.get("HF_HUB_CACHE")
+    home = Path(hub) if hub else Path(os.environ.get("HF_HOME") or "~/.cache/huggingface", "hub")
+    places.append(home / ("models--" + model_id.replace("/", "--")) / "snapshots")
+    return [place.expanduser() for place in places]
 
 
 def _local(source: str) -> bool:
@@ -262,17 +260,22 @@ def _local(source: str) -> bool:
     )
 
 
-def _place(source: str) -> str:
-    return os.path.expanduser(source.split("#")[0])
+def _place(source: str) -> Path:
+    return Path(source.split("#")[0]).expanduser()
+
+
+def _building(path: Path) -> Path:
+    """The name under which it grows; no two builders share one."""
+    return path.with_name(f"{path.name}.building-{_self()}")
 
 
 def _self() -> str:
     return f"{os.uname().nodename}-{os.getpid()}"
 
 
-def _sha256(path: str) -> str:
+def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    with open(path, "rb") as stream:
+    with path.open("rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
