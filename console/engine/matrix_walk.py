@@ -53,7 +53,7 @@ class MatrixWalk:
 
     async def _request(self, config_id: str) -> RunRequest:
         experiment = self.recorder.experiment
-        config = experiment.profile.matrix.configuration(config_id)
+        config = experiment.profile.configuration(config_id)
         runs = experiment.runs_of(config_id)
         open_run = bool(runs) and runs[-1].outcome is None
         attempt = runs[-1].attempt if open_run else len(runs) + 1
@@ -62,7 +62,7 @@ class MatrixWalk:
         )
 
     def _row(self, run: RunView) -> None:
-        config = self.recorder.experiment.profile.matrix.configuration(run.config)
+        config = self.recorder.experiment.profile.configuration(run.config)
         logs = {
             node: LoggedRun(
                 log=self.running.read_log(node, run.id, config.mode),

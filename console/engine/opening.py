@@ -60,7 +60,7 @@ def open_recorder(
     profile = files.profile
     guard(profile.matrix, profile.settings)
     for config in only:
-        profile.matrix.configuration(config)
+        profile.configuration(config)
     return Recorder.begin(
         journal,
         ExperimentOpened(

@@ -198,7 +198,7 @@ class LabApp(App[Left]):
             self.push_screen(sealed_panel(experiment, self.words))
         elif not self.session.read_only:
             matrix = experiment.profile.matrix
-            configurations = [matrix.configuration(config_id) for config_id in experiment.configurations]
+            configurations = [experiment.profile.configuration(config_id) for config_id in experiment.configurations]
             form = HypothesesForm(configurations, self.words, self._draft, self._keep_draft)
             self.push_screen(form, self._hypotheses_written)
 

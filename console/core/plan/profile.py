@@ -10,7 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from console.core.plan.matrix import Flag, Matrix, Settings
+from console.core.errors import InputError
+from console.core.plan.matrix import Configuration, Flag, Matrix, Settings
 from console.core.plan.part import Part
 from console.core.plan.service import ServiceSpec
 from console.core.plan.yaml_text import parse_yaml
@@ -158,6 +159,8 @@ class Policies(Part):
     run_failed: Literal["retry", "go on", "stop"] = "go on"
     prerequisite_blocks: list[str] = []
     """Names of prerequisite checks that refuse the start instead of warning."""
+    needed_disk_bytes: int | None = Field(default=None, ge=0)
+    """Room for checkpoints that every node must have; none: only shown."""
     floor_bytes: int = Field(default=0, ge=0)
     """Memory that must stay available on each node while training; below it the guard ends the lab's jobs."""
     restoring_floor_bytes: int = Field(default=0, ge=0)
@@ -188,6 +191,8 @@ class Profile(Part):
     dataset: Dataset
     settings: Settings
     matrix: Matrix
+    degraded_matrix: Matrix | None = None
+    """What runs instead when the checklist ends with the main line down; none: the matrix as it is."""
     smoke_ordinary: Smoke = Smoke()
     smoke_megatron: Smoke = Smoke()
     checklist: str = "smoke"
@@ -209,9 +214,28 @@ class Profile(Part):
         for node in self.nodes:
             if not self.embedded and node.ssh is None:
                 raise ValueError(f"node {node.name} has no ssh block, and the lab is not embedded")
-        if len(self.nodes) < max(config.nodes for config in self.matrix.configurations):
+        ids = [config.id for config in self.configurations]
+        if len(set(ids)) < len(ids):
+            raise ValueError("matrix and degraded_matrix share an id of a configuration")
+        if len(self.nodes) < max(config.nodes for config in self.configurations):
             raise ValueError("the matrix asks for more nodes than the lab has")
         return self
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Those of the matrix, then those of the degraded path."""
+        return (
+            *self.matrix.configurations,
+            *(self.degraded_matrix.configurations if self.degraded_matrix else ()),
+        )
+
+    def configuration(self, config_id: str) -> Configuration:
+        """The configuration of that id, of either path. Raises `InputError`."""
+        for config in self.configurations:
+            if config.id == config_id:
+                return config
+        known = ", ".join(config.id for config in self.configurations)
+        raise InputError(f"no configuration {config_id} in the matrix", next_step=f"choose among {known}")
 
     def node(self, name: str) -> NodeSpec:
         """The node of that name. Raises `KeyError`."""

@@ -319,7 +319,8 @@ class GuardSeen(Happening):
 class PrerequisiteChecked(Happening):
     kind: Literal["prerequisite checked"] = "prerequisite checked"
     name: str
-    passed: bool
+    passed: bool | None
+    """None: could not be judged, for the reason in `words`."""
     blocks: bool
     words: str
     remedy: str = ""

@@ -85,8 +85,10 @@ class Experiment:
     @property
     def configurations(self) -> tuple[str, ...]:
         """Ids of the configurations that this experiment runs, in order."""
-        ids = (config.id for config in self.profile.matrix.configurations)
-        return tuple(i for i in ids if not self.only or i in self.only)
+        matrix = self.profile.matrix
+        if self.degraded and self.profile.degraded_matrix:
+            return tuple(config.id for config in self.profile.degraded_matrix.configurations)
+        return tuple(c.id for c in matrix.configurations if not self.only or c.id in self.only)
 
     def runs_of(self, config: str) -> tuple[RunView, ...]:
         """The attempts at a configuration, oldest first."""

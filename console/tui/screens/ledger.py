@@ -12,6 +12,7 @@ from textual.widgets import Static
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.tui import figures
+from console.tui.actions import LOCAL, bindings
 from console.tui.paint import columns, lines, plain, say
 from console.tui.readings import Reading
 from console.tui.screens.base import LabScreen
@@ -51,6 +52,7 @@ class LedgerScreen(LabScreen):
 
     CSS_PATH: ClassVar = ["base.tcss", "ledger.tcss"]
     AUTO_FOCUS = "#account-box"
+    BINDINGS = [*bindings(LOCAL["ledger"])]
     name_of = "ledger"
 
     def __init__(self) -> None:
@@ -82,7 +84,7 @@ class LedgerScreen(LabScreen):
         for config in experiment.configurations:
             tabs.append(f" {plain(config)} ", "bold reverse" if config == shown else "")
             tabs.append(" ")
-        title = experiment.profile.matrix.configuration(shown)
+        title = experiment.profile.configuration(shown)
         tabs.append(f" {plain(title.title)} · {title.parallel}", "grey62")
         self.put("configs", tabs)
         self.query_one("#account-box").border_title = self.words("ledger.title")
@@ -98,7 +100,7 @@ def account_text(
     if not counted:
         return say((words("ledger.no_parameters"), "yellow"))
     parameters = counted[-1]
-    config = experiment.profile.matrix.configuration(config_id)
+    config = experiment.profile.configuration(config_id)
     cut = config.tensor_parallel * config.pipeline_parallel
     account = classic_account(parameters.total, parameters.trainable, cut)
     share = parameters.trainable / parameters.total if parameters.total else 0.0

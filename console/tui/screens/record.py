@@ -14,6 +14,7 @@ from textual.widgets import DataTable, Static
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
 from console.tui import figures
+from console.tui.actions import LOCAL, bindings
 from console.tui.messages import CellChosen
 from console.tui.paint import lines, plain, say
 from console.tui.screens.base import LabScreen
@@ -52,6 +53,7 @@ class RecordScreen(LabScreen):
 
     CSS_PATH: ClassVar = ["base.tcss", "record.tcss"]
     AUTO_FOCUS = "#sheet"
+    BINDINGS = [*bindings(LOCAL["record"])]
     name_of = "record"
 
     def __init__(self) -> None:
@@ -123,7 +125,7 @@ def row_cells(experiment: Experiment, config: str, words: Words) -> list[Text]:
     """One line of the sheet. Blanks are marked, never zero."""
     row = experiment.rows.get(config)
     if row is None:
-        parallel = experiment.profile.matrix.configuration(config).parallel
+        parallel = experiment.profile.configuration(config).parallel
         dash = Text("· ", "grey62")
         attempts = experiment.runs_of(config)
         state = attempts[-1].state if attempts else None
