@@ -76,6 +76,12 @@ class Guarding:
             status = await agent.end_guard(member.node, self._recorder.experiment.name, holder=self._holder)
             self._seen(member.name, "ended", None, status.detail)
 
+    async def statuses(self) -> dict[str, GuardStatus]:
+        """What every node says of its guard, alive or not."""
+        name = self._recorder.experiment.name
+        found = await asyncio.gather(*(agent.guard_status(m.node, name) for m in self._crew.values()))
+        return dict(zip(self._crew, found, strict=True))
+
     async def _start(self, member: Member) -> GuardStatus:
         profile = self._recorder.experiment.profile
         service = profile.service

@@ -3,7 +3,7 @@
 import shlex
 
 from console.core.errors import ServiceError
-from console.core.plan.custody import AccountLine, ServiceRecord
+from console.core.plan.custody import AccountLine, Health, ServiceRecord
 from console.core.plan.service import BorrowedService, NoService, for_node
 from console.core.record import events as ev
 from console.engine.crew import Crew
@@ -60,6 +60,19 @@ class Lending:
         if healthy:
             self._say("healthy", "answers as before on every node")
         return healthy
+
+    async def health(self) -> dict[str, Health]:
+        """The health ladder of every node of the service, climbed once; changes nothing."""
+        records = self._recorded()
+        return {
+            node: await adapters.prove_health(
+                self._crew[node].node,
+                self._spec(node),
+                records.get(node),
+                answers=self._guarding.answers(node),
+            )
+            for node in self._nodes()
+        }
 
     async def _records(self) -> dict[str, ServiceRecord]:
         """What was found, from the journal when an earlier console inspected already."""

@@ -25,7 +25,8 @@ def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) 
     driver = [held for sample in samples if (held := _driver_bytes(sample)) is not None]
     if driver:
         return PeakMemory(
-            max(driver), _sampled(node, "driver's figure for the run's processes", samples), None
+            size_bytes=max(driver),
+            source=_sampled(node, "driver's figure for the run's processes", samples),
         )
     framework = _framework(run, node, log)
     if framework is not None:

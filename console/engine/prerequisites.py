@@ -1,4 +1,4 @@
-"""What must be true of the machines before anything is stopped: warnings with remedies, some of which block."""
+"""What must be true of the machines before anything is stopped: warnings, some of which block."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ PROBE_SECONDS = 90
 
 
 async def check(recorder: Recorder, crew: Crew) -> None:
-    """Ask every node, record each judgement. Raises `ServiceError` when one blocks by the profile's policy."""
+    """Ask every node, record each judgement. Raises `ServiceError` when one blocks by the policy."""
     answers = await asyncio.gather(
         *(
             run_probe(

@@ -1,4 +1,4 @@
-"""Experiments that are only looked at: finished or foreign ones replayed, and live ones of another console."""
+"""Experiments that are only looked at: finished ones replayed, and live ones of another console."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,0 +1,39 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= experiments/demo
+
+.PHONY: demo demo-headless test check bench bench-ledger clean
+
+# torch comes first, by its exact version, so that the node extra takes it as it is
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q -e '.[node,dev]'
+	touch $@
+
+# on a terminal the console opens; without one the same lab runs line by line
+demo: $(VENV)/.installed
+	if [ -t 1 ]; then $(BIN)/lab demo --out $(OUT); else $(BIN)/lab demo --headless --out $(OUT); fi
+
+demo-headless: $(VENV)/.installed
+	$(BIN)/lab demo --headless --out $(OUT)
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy console
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+bench-ledger: $(VENV)/.installed
+	$(BIN)/python tests/bench/bench_ledger.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,128 @@
+"""Running an experiment, with or without a screen, to its end or to the user's goodbye."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.cli.files import read_rules
+from console.core.record.events import Event, event_json
+from console.core.record.experiment import Experiment
+from console.core.record.timeline import line_of
+from console.engine.conductor import Conductor
+from console.engine.crew import assembled
+from console.engine.live import LiveSession
+from console.engine.opening import LabFiles, open_recorder
+from console.journal.lock import ExperimentLock
+from console.report.export import export
+
+LEFT = 130
+CODES = {"accepted": 0, "fell short": 1, "stopped": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for on the command line."""
+
+    files: LabFiles
+    folder: Path
+    command: str
+    """How to come back, as typed."""
+    only: tuple[str, ...] = ()
+    headless: bool = True
+    as_json: bool = False
+    lang: str = "en"
+    window_hours: float | None = None
+    accept_new: bool = False
+
+
+async def conduct(wish: Wish) -> int:
+    """The experiment to its end; returns the exit code. Raises `LabError`."""
+    wish.folder.mkdir(parents=True, exist_ok=True)
+    with ExperimentLock(wish.folder):
+        recorder = open_recorder(wish.folder, wish.files, only=wish.only, window_hours=wish.window_hours)
+        async with assembled(
+            recorder.experiment.profile, wish.folder, recorder=recorder, accept_new=wish.accept_new
+        ) as crew:
+            conductor = Conductor(recorder, crew, read_rules(), headless=wish.headless)
+            if wish.headless:
+                recorder.listen(printer(wish.as_json))
+                code = await _without_screen(conductor)
+            else:
+                code = await _with_screen(conductor, wish)
+        if recorder.experiment.outcome is not None:
+            _export(recorder.experiment, wish)
+        else:
+            _goodbye(recorder.experiment, wish)
+        return code
+
+
+async def _without_screen(conductor: Conductor) -> int:
+    """Until the end, or until the user interrupts: then the jobs go on."""
+    task = asyncio.create_task(conductor.conduct(), name="conductor")
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return CODES[await task]
+    except asyncio.CancelledError:
+        await conductor.leave()
+        return LEFT
+
+
+async def _with_screen(conductor: Conductor, wish: Wish) -> int:
+    """The screens over the running conductor; leaving them leaves the jobs at work."""
+    from console.tui.app import LabApp
+
+    app = LabApp(LiveSession(conductor), wish.lang, return_command=wish.command)
+    task = asyncio.create_task(conductor.conduct(), name="conductor")
+    await app.run_async()
+    if task.done():
+        return CODES[task.result()]
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    await conductor.leave()
+    return LEFT
+
+
+def printer(as_json: bool) -> Callable[[Experiment, Event], None]:
+    """One line per event: JSON of every event, or the timeline's words."""
+
+    def show(experiment: Experiment, event: Event) -> None:
+        if as_json:
+            print(event_json(event), flush=True)
+            return
+        line = line_of(event)
+        if line is not None:
+            where = " ".join(part for part in (line.run, line.node) if part)
+            words = line.words.replace("\n", "\n" + " " * 10)
+            print(f"{line.at.astimezone():%H:%M:%S}  {where + ': ' if where else ''}{words}", flush=True)
+
+    return show
+
+
+def _export(experiment: Experiment, wish: Wish) -> None:
+    written = export(experiment, wish.folder / "exports", lang="zh" if wish.lang == "zh" else "en")
+    if wish.as_json:
+        print(json.dumps({"kind": "exported", "files": [str(path) for path in written]}), flush=True)
+        return
+    print(f"\n{experiment.outcome}; sheet and one page:", file=sys.stderr)
+    for path in written:
+        print(f"  {path}", file=sys.stderr)
+
+
+def _goodbye(experiment: Experiment, wish: Wish) -> None:
+    """Which jobs go on, where, and the command that returns to them."""
+    jobs = experiment.running_jobs
+    if jobs:
+        print("\njobs that go on without this console:", file=sys.stderr)
+        for run, node in jobs:
+            print(f"  {run} on {node}  (~/.lab/{experiment.name}/{run})", file=sys.stderr)
+    else:
+        print("\nno job is running", file=sys.stderr)
+    print(f"return with:  {wish.command}", file=sys.stderr)

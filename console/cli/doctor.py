@@ -1,0 +1,38 @@
+"""`lab doctor`: can the lab be reached, are the keys known, what is missing. Changes nothing."""
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.files import read_profile
+from console.engine.doctoring import examine
+
+
+def doctor(
+    profile: Annotated[str, typer.Argument(metavar="PROFILE")],
+    accept_new: Annotated[
+        bool, typer.Option("--accept-new", help="Accept host keys seen for the first time.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> int:
+    """Reach every node and look for what is missing; exit 3 when something is."""
+    lab = read_profile(profile)
+    with tempfile.TemporaryDirectory(prefix="lab-doctor-") as folder:
+        looks = asyncio.run(examine(lab, Path(folder), accept_new=accept_new))
+    bad = [look for look in looks if not look.good]
+    if as_json:
+        print(json.dumps({"ok": not bad, "looks": [_plain(look) for look in looks]}, ensure_ascii=False))
+        return 3 if bad else 0
+    for look in looks:
+        words = look.words.replace("\n", "\n" + " " * 8)
+        print(f"  {'✓' if look.good else '✗'} {look.node}  {look.name}: {words}")
+    print(f"\n{len(bad)} of {len(looks)} checks need a person" if bad else "\nall there; nothing was changed")
+    return 3 if bad else 0
+
+
+def _plain(look: object) -> dict[str, object]:
+    return {name: getattr(look, name) for name in ("node", "name", "good", "words")}

@@ -1,0 +1,39 @@
+"""`lab export`: the record sheet and the one page of an experiment, in any format."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.files import folder_to_read
+from console.core.errors import InputError
+from console.core.record.acceptance import Lang
+from console.engine.replay import ReadSession
+from console.report.export import FORMATS, Format, export, rendered
+
+
+def export_command(
+    experiment: Annotated[str, typer.Argument(help="Folder or name of an experiment.")],
+    form: Annotated[str, typer.Option("--format", help="json, csv, md or html; printed, not written.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to write all formats to.")] = None,
+    lang: Annotated[str, typer.Option("--lang", help="en or zh.")] = "en",
+) -> int:
+    """Record sheet and one page in any format."""
+    if lang not in ("en", "zh"):
+        raise InputError(f"--lang {lang}", next_step="en or zh")
+    folder = folder_to_read(experiment)
+    state = ReadSession(folder).experiment
+    language: Lang = "zh" if lang == "zh" else "en"
+    if form:
+        typer.echo(rendered(state, _format(form), language))
+        return 0
+    for path in export(state, out or folder / "exports", lang=language):
+        typer.echo(str(path))
+    return 0
+
+
+def _format(name: str) -> Format:
+    for known in FORMATS:
+        if known == name:
+            return known
+    raise InputError(f"--format {name}", next_step="choose among " + ", ".join(FORMATS))

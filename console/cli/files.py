@@ -1,0 +1,107 @@
+"""Where profiles, checklists and experiments are: names on the command line to texts and folders."""
+
+from datetime import datetime
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+import console
+from console.core.errors import InputError
+from console.core.plan.profile import Profile, parse_profile
+from console.core.reading.diagnosis import Rules, load_rules
+from console.engine.opening import LabFiles, exists
+from console.engine.replay import ReadSession
+
+_PACKAGE = Path(console.__file__).parent
+
+
+def shipped(kind: str) -> Path:
+    """The folder `profiles` or `checklists`: beside the package in a checkout, inside it when installed."""
+    beside = _PACKAGE.parent / kind
+    return beside if (_PACKAGE.parent / "pyproject.toml").is_file() else _PACKAGE / "assets" / kind
+
+
+def read_lab(name: str) -> LabFiles:
+    """The profile of that name or path, with its checklist. Raises `InputError`."""
+    text, file = _profile_text(name)
+    profile = parse_profile(text, file=file)
+    return LabFiles(text, file, read_checklist(profile.checklist))
+
+
+def read_profile(name: str) -> Profile:
+    """Raises `InputError`."""
+    return read_lab(name).profile
+
+
+def read_checklist(name: str) -> str:
+    """The text of a shipped checklist. Raises `InputError`."""
+    path = shipped("checklists") / f"{name}.yaml"
+    if not path.is_file():
+        raise InputError(f"no checklist {name}", next_step=f"choose among {_names('checklists')}")
+    return path.read_text(encoding="utf-8")
+
+
+def read_rules() -> Rules:
+    """The diagnosis rules that ship with the console."""
+    path = shipped("checklists") / "diagnosis.yaml"
+    return load_rules(path.read_text(encoding="utf-8"), path.name)
+
+
+def experiments_folder() -> Path:
+    """Where experiments are kept when no --out is given."""
+    return user_data_path("lab-console") / "experiments"
+
+
+def folder_to_open(files: LabFiles, out: Path | None) -> Path:
+    """`out`, or the newest unfinished experiment of this very profile, or a new folder."""
+    if out is not None:
+        if out.exists() and not out.is_dir():
+            raise InputError(f"{out} is not a folder", next_step="give a folder with --out")
+        return out
+    profile = files.profile
+    root = experiments_folder()
+    for folder in sorted(root.glob(f"{profile.name}-*"), reverse=True):
+        if exists(folder):
+            seen = ReadSession(folder).experiment
+            if seen.outcome is None and seen.profile == profile:
+                return folder
+    return root / f"{profile.name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def folder_to_read(name: str) -> Path:
+    """An experiment by folder, or by name among those that are kept. Raises `InputError`."""
+    for folder in (Path(name), experiments_folder() / name):
+        if exists(folder):
+            return folder
+    raise InputError(
+        f"no experiment {name}",
+        why=f"neither {name} nor {experiments_folder() / name} holds an experiment.sqlite3",
+        next_step="give the folder that was named with --out, or one of: " + _kept(),
+    )
+
+
+def _profile_text(name: str) -> tuple[str, str]:
+    path = Path(name)
+    if not path.is_file() and "/" not in name:
+        path = shipped("profiles") / f"{name.removesuffix('.yaml')}.yaml"
+    try:
+        return path.read_text(encoding="utf-8"), path.name if path.parent == shipped("profiles") else str(
+            path
+        )
+    except FileNotFoundError:
+        raise InputError(
+            f"no profile {name}", next_step=f"give a file, or one of the shipped: {_names('profiles')}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the profile {name} can't be read", why=str(error)) from None
+
+
+def _names(kind: str) -> str:
+    return ", ".join(sorted(path.stem for path in shipped(kind).glob("*.yaml"))) or "none"
+
+
+def _kept() -> str:
+    root = experiments_folder()
+    return (
+        ", ".join(sorted(p.name for p in root.iterdir() if exists(p))) if root.is_dir() else "none kept yet"
+    )

@@ -1,0 +1,71 @@
+"""The command `lab`: its sub-commands, and the one place where errors become messages and exit codes."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import click
+import typer
+
+from console.cli import doctor, export, lab, ledger, parse_log, plan, service
+from console.core.errors import LabError
+
+app = typer.Typer(
+    help="Runs a fine-tuning lab on borrowed machines and gives them back healthy.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _told(command: Callable[..., int]) -> Callable[..., None]:
+    """A command whose result is the exit code and whose errors are messages."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except LabError as error:
+            print(error.render(), file=sys.stderr)
+            code = error.exit_code
+        except OSError as error:
+            print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+            print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
+            code = 2
+        raise typer.Exit(code)
+
+    return run
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    if show_version:
+        typer.echo(version("lab-console"))
+        raise typer.Exit
+
+
+app.command("demo")(_told(lab.demo))
+app.command("open")(_told(lab.open_lab))
+app.command("run")(_told(lab.run_lab))
+app.command("watch")(_told(lab.watch))
+app.command("replay")(_told(lab.replay))
+app.command("doctor")(_told(doctor.doctor))
+app.command("plan")(_told(plan.plan))
+app.command("export")(_told(export.export_command))
+app.command("parse-log")(_told(parse_log.parse_log_command))
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(service.app, name="service")
+
+
+def main() -> None:
+    """Entry point. A broken pipe or Ctrl-C outside an experiment ends without a word."""
+    try:
+        app()
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(141)

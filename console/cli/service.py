@@ -1,0 +1,101 @@
+"""`lab service status|stop|restore`: the production service by itself, outside a lab."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.conducting import printer
+from console.cli.files import experiments_folder, read_lab
+from console.core.errors import InputError, LabError
+from console.core.plan.service import NoService
+from console.engine.crew import Crew, assembled
+from console.engine.decisions import Decisions
+from console.engine.guarding import Guarding
+from console.engine.lending import Lending
+from console.engine.opening import LabFiles, open_recorder
+from console.engine.recorder import Recorder
+from console.journal.lock import ExperimentLock
+
+app = typer.Typer(help="The production service: status, stop, restore.", no_args_is_help=True)
+
+ProfileName = Annotated[str, typer.Argument(metavar="PROFILE")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder of the experiment that stopped it.")]
+
+
+@app.command("status")
+def status(profile: ProfileName, out: Out = None) -> None:
+    """Climb the health ladder and show the guards; changes nothing."""
+    _told(profile, out, _status)
+
+
+@app.command("stop")
+def stop(profile: ProfileName, out: Out = None) -> None:
+    """Inspect, drain and stop the service, with a guard on every node that brings it back."""
+    _told(profile, out, _stop)
+
+
+@app.command("restore")
+def restore(profile: ProfileName, out: Out = None) -> None:
+    """Bring the service back and prove it healthy."""
+    _told(profile, out, _restore)
+
+
+class Hands:
+    """What the three commands work with."""
+
+    def __init__(self, recorder: Recorder, crew: Crew) -> None:
+        self.recorder = recorder
+        self.guarding = Guarding(recorder, crew)
+        self.lending = Lending(recorder, crew, self.guarding, Decisions(recorder, headless=True))
+
+
+async def _status(hands: Hands) -> int:
+    for node, health in (await hands.lending.health()).items():
+        print(f"{node}: {'healthy' if health.healthy else 'not healthy'}")
+        for rung in health.rungs:
+            print(f"  {rung.state:11} {rung.name}: {rung.detail}")
+    for node, status in (await hands.guarding.statuses()).items():
+        print(f"{node}: guard {'at work' if status.alive else 'not running'}; {status.detail}")
+    return 0 if all(h.healthy for h in (await hands.lending.health()).values()) else 3
+
+
+async def _stop(hands: Hands) -> int:
+    await hands.guarding.start()
+    await hands.lending.borrow()
+    until = await hands.guarding.leave()
+    print(f"stopped; without a renewal the guards bring it back at {until:%H:%M} UTC")
+    return 0
+
+
+async def _restore(hands: Hands) -> int:
+    await hands.guarding.start()
+    if not await hands.lending.give_back():
+        return 3
+    await hands.guarding.end()
+    return 0
+
+
+def _told(profile: str, out: Path | None, action: Callable[[Hands], Awaitable[int]]) -> None:
+    try:
+        files = read_lab(profile)
+        code = asyncio.run(
+            _with_hands(files, out or experiments_folder() / f"{files.profile.name}-service", action)
+        )
+    except LabError as error:
+        typer.echo(error.render(), err=True)
+        code = error.exit_code
+    raise typer.Exit(code)
+
+
+async def _with_hands(files: LabFiles, folder: Path, action: Callable[[Hands], Awaitable[int]]) -> int:
+    if isinstance(files.profile.service, NoService):
+        raise InputError("this profile names no service", next_step="add a service block to it")
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExperimentLock(folder):
+        recorder = open_recorder(folder, files)
+        recorder.listen(printer(as_json=False))
+        async with assembled(files.profile, folder, recorder=recorder) as crew:
+            return await action(Hands(recorder, crew))

@@ -1,0 +1,81 @@
+"""Can the lab be reached and is everything there: questions only, nothing is changed on a node."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.core.errors import LabError
+from console.core.plan.profile import NodeSpec, Profile
+from console.engine.crew import CONSOLE_PYTHON, Member, assembled
+
+SECONDS = 90
+
+_LOOK = """
+say() { printf '%s\\t%s\\t%s\\n' "$1" "$2" "$3"; }
+for tool in python3 timeout setsid sha256sum tail; do
+  command -v "$tool" >/dev/null && say ok "$tool" "$(command -v "$tool")" \\
+    || say missing "$tool" "install it on the node"
+done
+if [ -x "$1" ]; then
+  ask='import importlib.metadata as m; print(m.version("ms-swift"), m.version("torch"))'
+  found=$("$1" -c "$ask" 2>/dev/null) \\
+    && say ok 'training interpreter' "ms-swift, torch: $found" \\
+    || say missing 'ms-swift and torch' "not in $1; install ms-swift and torch there"
+else say missing 'training interpreter' "$1 is no executable; correct python of this node"; fi
+if [ -d "$2" ]; then
+  [ -w "$2" ] && say ok 'shared folder' "$2, $(df -Ph "$2" | awk 'NR==2 {print $4}') free" \\
+    || say missing 'shared folder' "$2 can't be written by $(id -un)"
+else say missing 'shared folder' "$2 is not there; mount it at this path on every node"; fi
+say ok 'room in the home folder' "$(df -Ph "$HOME" | awk 'NR==2 {print $4}') free"
+if [ -n "$3" ]; then
+  command -v nvidia-smi >/dev/null && say ok 'nvidia-smi' "$(timeout -k 2 10 nvidia-smi -L | head -1)" \\
+    || say missing 'nvidia-smi' 'the profile expects a GPU; install the driver'
+fi
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One question to a node and its answer."""
+
+    node: str
+    name: str
+    good: bool
+    words: str
+
+
+async def examine(profile: Profile, folder: Path, *, accept_new: bool = False) -> list[Look]:
+    """Ask every node; a node that can't be reached is an answer like any other."""
+    if profile.embedded:
+        async with assembled(profile, folder) as crew:
+            return _flat(await asyncio.gather(*(_look(member) for member in crew.values())))
+    return _flat(await asyncio.gather(*(_alone(profile, spec, folder, accept_new) for spec in profile.nodes)))
+
+
+async def _alone(profile: Profile, spec: NodeSpec, folder: Path, accept_new: bool) -> Sequence[Look]:
+    """One node by itself, so that a second one out of reach is told too."""
+    only = profile.model_copy(update={"nodes": [spec]})
+    try:
+        async with assembled(only, folder, accept_new=accept_new) as crew:
+            return await _look(crew[spec.name])
+    except LabError as error:
+        return [Look(spec.name, "reach", False, error.render())]
+
+
+def _flat(found: Sequence[Sequence[Look]]) -> list[Look]:
+    return [look for looks in found for look in looks]
+
+
+async def _look(member: Member) -> list[Look]:
+    rtt = member.node.link.rtt_seconds
+    words = "host key known, logged in" + (f", {rtt * 1e3:.0f} ms" if rtt is not None else "")
+    looks = [Look(member.name, "reach", True, words)]
+    gpu = "gpu" if member.spec.gpu is not None else ""
+    answer = await member.node.run(_LOOK, args=(member.python, member.shared, gpu), timeout=SECONDS)
+    for line in answer.text.splitlines():
+        state, _, rest = line.partition("\t")
+        name, _, said = rest.partition("\t")
+        good = state == "ok" or (name == "shared folder" and member.spec.python == CONSOLE_PYTHON)
+        looks.append(Look(member.name, name, good, said))
+    return looks
