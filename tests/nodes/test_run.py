@@ -1,10 +1,12 @@
 """Scripts on a node: what goes in, what comes back, and what is refused."""
 
 import asyncio
+import contextlib
 import json
 import shutil
 import sys
 
+import psutil
 import pytest
 from support.hosts import Host
 from support.processes import processes_with
@@ -148,8 +150,10 @@ async def test_a_program_that_is_no_python_or_fails_says_so(node: Node) -> None:
 
 
 def _sleeping(host: Host, *seconds: str) -> list[int]:
-    return [
-        process.pid
-        for process in processes_with(f"HOME={host.home}")
-        if process.name() == "sleep" and process.cmdline()[1:] and process.cmdline()[1] in seconds
-    ]
+    found = []
+    for process in processes_with(f"HOME={host.home}"):
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if words[:1] == ["sleep"] and words[1] in seconds:
+                found.append(process.pid)
+    return found
