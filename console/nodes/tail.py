@@ -34,7 +34,7 @@ _HEAD = struct.Struct(">cQI")
 
 _FOLLOW = """
 export LAB_READER=$2
-exec "$1" -I -c "$3" "$4" "LAB_READER=$2" "$5"
+exec "$1" -I /dev/fd/9 "$4" "LAB_READER=$2" "$5" 9<<<"$3"
 """
 _FETCH = """
 path=$1; case $path in "~/"*) path=$HOME/${path#"~/"} ;; esac
