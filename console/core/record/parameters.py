@@ -1,0 +1,140 @@
+"""How many parameters a token meets, how many of them are adapters, and over how many tokens it attends."""
+
+from collections.abc import Mapping
+from math import isfinite
+
+from console.core.errors import InputError
+from console.core.ledger import catalogue
+from console.core.ledger.architecture import Architecture
+from console.core.ledger.flops import lora_parameters
+from console.core.ledger.hf_config import read_config
+from console.core.plan.matrix import Configuration, Settings
+from console.core.plan.profile import ModelSpec, Profile, TinyModel
+from console.core.reading.facts import DatasetLength
+from console.core.record.cells import Cell, LoggedRun
+from console.core.record.figures import Source
+from console.core.record.views import RunView
+
+
+def architecture_of(model: ModelSpec) -> Architecture | None:
+    """The model's shapes: from the catalogue, or those of the tiny model that the lab builds."""
+    if model.name is not None:
+        try:
+            return catalogue.model(model.name).architecture()
+        except InputError:
+            return None
+    return tiny_architecture(model.build) if model.build else None
+
+
+def tiny_architecture(build: TinyModel) -> Architecture:
+    """The shapes of a Qwen2 model with tied embeddings."""
+    config = {
+        "model_type": "qwen2",
+        "hidden_size": build.hidden,
+        "intermediate_size": build.ffn,
+        "num_hidden_layers": build.layers,
+        "num_attention_heads": build.heads,
+        "num_key_value_heads": build.kv_heads,
+        "vocab_size": build.vocab,
+        "tie_word_embeddings": True,
+    }
+    return read_config(config, "the lab's tiny model").architecture
+
+
+def parameters(run: RunView, logs: Mapping[str, LoggedRun], profile: Profile, config: Configuration) -> Cell:
+    """Parameters that a token meets.
+
+    A rank of a model cut by tensor or pipeline parallelism prints its own share, and a mixture of experts
+    prints all experts; both take the catalogue's count.
+    """
+    shapes = architecture_of(profile.model)
+    cut = config.tensor_parallel * config.pipeline_parallel > 1
+    sparse = shapes is not None and shapes.moe is not None
+    if not cut and not sparse:
+        printed = _printed(run, logs)
+        if printed is not None:
+            return printed
+    if shapes is not None:
+        why = (
+            "each rank prints its own share"
+            if cut
+            else "all experts are printed"
+            if sparse
+            else "not in the log"
+        )
+        return Cell.of(
+            shapes.parameters.active,
+            Source(words=f"{shapes.parameters.active:,} parameters by the shapes of {shapes.name} ({why})"),
+        )
+    if cut:
+        return Cell.blank("each rank prints its own share of the model, and the profile names no known model")
+    return Cell.blank("the log prints no parameter count, and the profile names no known model")
+
+
+def _printed(run: RunView, logs: Mapping[str, LoggedRun]) -> Cell | None:
+    for node in (run.log_node, *run.nodes):
+        counted = logs[node].log.parameters if node in logs else None
+        if counted is not None and counted.total > 0:
+            words = f"{counted.total:,} parameters as the framework printed them, adapters included"
+            return Cell.of(counted.total, logs[node].source(node, counted, words))
+    if run.parameters is not None and run.parameters.total > 0:
+        return Cell.of(run.parameters.total, run.parameters.source)
+    return None
+
+
+def adapters(
+    run: RunView,
+    logs: Mapping[str, LoggedRun],
+    config: Configuration,
+    settings: Settings,
+    shapes: Architecture,
+) -> Cell:
+    """Adapter parameters that one token meets: by the shapes, else as printed if the model is not cut."""
+    if settings.tuner == "full":
+        return Cell.blank("everything is trained")
+    try:
+        active = lora_parameters(shapes, settings.lora_rank, tuple(settings.target_modules)).active
+    except InputError as error:
+        cut = config.tensor_parallel * config.pipeline_parallel > 1
+        printed = next(
+            (
+                (node, logs[node])
+                for node in (run.log_node, *run.nodes)
+                if node in logs and logs[node].log.parameters is not None
+            ),
+            None,
+        )
+        if cut or shapes.moe is not None or printed is None:
+            return Cell.blank(f"the adapters can't be counted: {error.what}: {error.why}")
+        node, logged = printed
+        counted = logged.log.parameters
+        assert counted is not None
+        return Cell.of(
+            counted.trainable, logged.source(node, counted, f"{counted.trainable:,} trainable, as printed")
+        )
+    words = (
+        f"{active:,} adapter parameters: rank {settings.lora_rank} on {', '.join(settings.target_modules)}"
+    )
+    return Cell.of(active, Source(words=words))
+
+
+def attention_span(run: RunView, logs: Mapping[str, LoggedRun], settings: Settings) -> Cell:
+    """Tokens a token attends over, sum(L²) ÷ sum(L) = mean + variance ÷ mean of the row lengths."""
+    for node in (run.log_node, *run.nodes):
+        length = logs[node].log.dataset if node in logs else None
+        if length is not None and length.mean > 0:
+            return Cell.of(_span_of(length), logs[node].source(node, length, _span_words(settings)))
+    if run.dataset is not None and run.dataset.mean_tokens > 0:
+        return Cell.of(run.dataset.mean_tokens, run.dataset.source)
+    return Cell.blank("the log does not print the lengths of the rows, which attention depends on")
+
+
+def _span_of(length: DatasetLength) -> float:
+    deviation = length.std if isfinite(length.std) else 0.0
+    return length.mean + deviation**2 / length.mean
+
+
+def _span_words(settings: Settings) -> str:
+    if settings.packing:
+        return "attention span from the lengths of the packs: an upper bound, the rows in them are shorter"
+    return "attention span: mean + variance ÷ mean of the row lengths"
