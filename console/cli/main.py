@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import click
 import typer
 
+from console import __version__
 from console.cli import doctor, export, lab, ledger, parse_log, plan, service
 from console.core.errors import LabError
 
@@ -44,7 +44,7 @@ def _start(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
 ) -> None:
     if show_version:
-        typer.echo(version("lab-console"))
+        typer.echo(__version__)
         raise typer.Exit
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 
+from console import __version__
 from console.core.errors import InputError
 from console.core.plan.matrix import guard
 from console.core.plan.profile import Profile, Window, parse_profile
@@ -71,7 +71,7 @@ def open_recorder(
             checklist_text=files.checklist_text,
             only=tuple(only),
             window_ends=window_end(profile.window, now(), window_hours),
-            console_version=version("lab-console"),
+            console_version=__version__,
         ),
         now=now,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -213,9 +213,10 @@ class Walk:
         return place
 
     def _describe(self, node: str, probe: str, answer: Any) -> None:
-        facts = (
-            {probe: _short(dict(answer))} if probe not in ("baseline", "microbench") else _short(dict(answer))
-        )
+        facts = _short(dict(answer))
+        if probe not in ("baseline", "microbench"):
+            known = self.recorder.experiment.nodes[node].facts.get(probe, {})
+            facts = {probe: {**known, **facts}}
         self.recorder.record(ev.NodeDescribed(at=self.recorder.now(), node=node, facts=facts))
 
     async def _ask(self, item: Item, state: ItemState, reason: str, attempt: int, left: float) -> str:
@@ -270,8 +271,20 @@ def _reasons(parts: Sequence[tuple[Step, str]]) -> str:
 
 
 def _why(done: Done, judgements: Sequence[Judgement]) -> str:
-    missed = [f"{j.value} is {j.seen}, expected {j.expected}" for j in judgements if j.passed is False]
+    """The raw error; where a part of the answer failed, the error that stands beside that part."""
+    missed = [
+        f"{j.value} is {j.seen}, expected {j.expected}{_beside(done.answer, j.value)}"
+        for j in judgements
+        if j.passed is False
+    ]
     return done.error.strip() or "; ".join(missed)
+
+
+def _beside(answer: Mapping[str, Any], path: str) -> str:
+    """`: error` of the part that holds the value at `path`, if it has one."""
+    part = answer.get(path.split(".")[0])
+    error = part.get("error") if isinstance(part, Mapping) else None
+    return f": {str(error).strip().splitlines()[-1]}" if error else ""
 
 
 def _short(answer: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def parse_yaml(model: type[Model], text: str, *, file: str) -> Model:
 
 
 def _describe(fault: ErrorDetails, tree: yaml.Node, file: str) -> str:
-    line, path = _locate(fault["loc"], tree)
+    tag = fault.get("ctx", {}).get("discriminator", "").strip("'")
+    line, path = _locate((*fault["loc"], tag) if tag else fault["loc"], tree)
     field = ".".join(path) or "(whole file)"
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":

@@ -387,4 +387,4 @@ def parse_event(body: str | bytes) -> Event:
 
 def event_json(event: Event) -> str:
     """The event's JSON text; NaN and infinities are kept as such."""
-    return EVENT.dump_json(event).decode()
+    return event.model_dump_json()

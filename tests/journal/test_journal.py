@@ -1,0 +1,131 @@
+"""The journal: durable, append-only, one writer, any number of readers."""
+
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from console.core.errors import JournalError
+from console.core.record.events import Noted, StepLogged
+from console.journal import Journal, read_journal
+from console.journal.journal import FILE
+from console.journal.lock import ExperimentLock
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def noted(words: str) -> Noted:
+    return Noted(at=AT, words=words)
+
+
+def test_events_come_back_in_order(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        numbers = [journal.append(noted(f"event {i}")) for i in range(20)]
+    assert numbers == sorted(numbers)
+    assert [event.words for event in read_journal(tmp_path)] == [f"event {i}" for i in range(20)]
+
+
+def test_nan_survives(tmp_path: Path) -> None:
+    step = StepLogged(
+        at=AT,
+        node="a",
+        run="E0-1",
+        step=1,
+        total=2,
+        loss=0.0,
+        grad_norm=float("nan"),
+        start_byte=0,
+        end_byte=9,
+        line=1,
+    )
+    with Journal(tmp_path) as journal:
+        journal.append(step)
+    (back,) = read_journal(tmp_path)
+    assert isinstance(back, StepLogged)
+    assert back.grad_norm != back.grad_norm
+
+
+WRITER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from console.core.record.events import Noted
+from console.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+n = 0
+while True:
+    journal.append(Noted(at=datetime.now(UTC), words=str(n)))
+    print(n, flush=True)
+    n += 1
+"""
+
+
+def test_killed_writer_loses_nothing_that_was_shown(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        shown = [int(writer.stdout.readline()) for _ in range(50)]
+        writer.send_signal(signal.SIGKILL)
+        shown += [int(line) for line in writer.stdout.read().split("\n") if line.strip()]
+    kept = [int(event.words) for event in read_journal(tmp_path)]
+    assert kept[: len(shown)] == shown
+    assert kept == list(range(len(kept)))
+
+
+def test_reader_beside_a_writer(tmp_path: Path) -> None:
+    with Journal(tmp_path) as writer:
+        writer.append(noted("one"))
+        with Journal(tmp_path, read_only=True) as reader:
+            assert len(list(reader.events())) == 1
+            writer.append(noted("two"))
+            assert [event.words for _, event in reader.events(after=1)] == ["two"]
+
+
+def test_second_console_is_told_who_holds_it(tmp_path: Path) -> None:
+    holder = (
+        "import sys, time\nfrom pathlib import Path\nfrom console.journal.lock import ExperimentLock\n"
+        "with ExperimentLock(Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", holder, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(JournalError, match=f"pid {other.pid} on "), ExperimentLock(tmp_path):
+            pass
+        other.kill()
+    with ExperimentLock(tmp_path):
+        assert str(tmp_path)
+
+
+def test_no_experiment_there(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="no experiment in"):
+        Journal(tmp_path, read_only=True)
+    assert not (tmp_path / FILE).exists()
+
+
+def test_other_layout_is_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal._db.execute("PRAGMA user_version=99")
+    with pytest.raises(JournalError, match="layout 99"):
+        Journal(tmp_path)
+
+
+def test_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"this is no database" * 100)
+    with pytest.raises(JournalError, match="can't be opened"):
+        Journal(tmp_path)
+
+
+def test_unreadable_event(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(noted("one"))
+        with journal._db:
+            journal._db.execute(
+                "INSERT INTO events (at, kind, body) VALUES ('x', 'x', '{\"kind\": \"unheard of\"}')"
+            )
+    with pytest.raises(JournalError, match="event 2"):
+        read_journal(tmp_path)

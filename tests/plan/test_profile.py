@@ -1,0 +1,85 @@
+"""A profile that is wrong is refused in words that name file, line, field and what was expected."""
+
+from pathlib import Path
+
+import pytest
+
+from console.cli.files import shipped
+from console.core.errors import InputError
+from console.core.plan.profile import parse_profile
+
+EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
+
+
+def line_of(text: str, words: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if words in line)
+
+
+@pytest.mark.parametrize("name", ["embedded", "spark-pair"])
+def test_shipped_profiles_are_read(name: str) -> None:
+    text = (shipped("profiles") / f"{name}.yaml").read_text(encoding="utf-8")
+    assert parse_profile(text, file=f"{name}.yaml").name == name
+
+
+def test_spark_pair_avoids_the_known_traps() -> None:
+    """What fails on two Sparks by the framework's defaults is set in the profile."""
+    text = (shipped("profiles") / "spark-pair.yaml").read_text(encoding="utf-8")
+    lab = parse_profile(text, file="spark-pair.yaml")
+    assert lab.settings.global_batch % (lab.settings.micro_batch * 2) == 0
+    assert lab.settings.ddp_timeout_seconds == 1800
+    assert lab.policies.restoring_floor_bytes < lab.policies.floor_bytes
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "field", "expected"),
+    [
+        ("gpu_per_node: 0", "gpus_per_node: 0", "gpu_per_node", "unknown key"),
+        ("gpus_per_node: several", "gpus_per_node: 0", "gpus_per_node", "integer"),
+        ("  kind: nfs", "  kind: none", "service.kind", "none"),
+        ("  global_batch: 0", "  global_batch: 16", "settings.global_batch", "greater than or equal to 1"),
+        ("  dtype: float8", "  dtype: float32", "settings.dtype", "bfloat16"),
+    ],
+)
+def test_faults_name_file_line_and_field(wrong: str, right: str, field: str, expected: str) -> None:
+    text = EMBEDDED.replace(right, wrong, 1)
+    with pytest.raises(InputError) as caught:
+        parse_profile(text, file="mine.yaml")
+    message = caught.value.render()
+    assert f"mine.yaml:{line_of(text, wrong.strip())}: " in message
+    assert field in message
+    assert expected in message
+    assert caught.value.exit_code == 2
+
+
+def test_two_nodes_of_one_name() -> None:
+    with pytest.raises(InputError, match=r"two nodes of one name: node-a"):
+        parse_profile(EMBEDDED.replace("name: node-b", "name: node-a"), file="mine.yaml")
+
+
+def test_key_given_twice() -> None:
+    text = EMBEDDED + "\nshared: /elsewhere\n"
+    with pytest.raises(InputError, match=f"mine\\.yaml:{len(text.splitlines())}: shared: key given twice"):
+        parse_profile(text, file="mine.yaml")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- a\n- b\n", "nodes: [", "\tname: x", "name: !!python/object:os.system x"]
+)
+def test_texts_that_are_no_profile(text: str) -> None:
+    with pytest.raises(InputError, match=r"mine\.yaml"):
+        parse_profile(text, file="mine.yaml")
+
+
+def test_missing_keys_are_all_told() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_profile("name: x\ntitle: y\n", file="mine.yaml")
+    message = caught.value.render()
+    for key in ("nodes", "environment", "shared", "service", "model", "dataset", "settings", "matrix"):
+        assert f"{key}: missing" in message
+
+
+def test_profile_file_that_is_not_there(tmp_path: Path) -> None:
+    from console.cli.files import read_lab
+
+    with pytest.raises(InputError, match="no profile"):
+        read_lab(str(tmp_path / "absent.yaml"))
