@@ -115,10 +115,11 @@ def _memory_levels(
     if not totals:
         return ()
     least = min(totals, key=lambda node: totals[node])
-    levels = [Level(words("chart.total"), totals[least] / GIB, "grey62")]
+    levels = []
     if floor := experiment.nodes[least].floor_bytes:
         levels.append(Level(words("chart.floor"), (totals[least] - floor) / GIB, "red"))
     predicted = run.settings.get("predicted_memory_bytes")
     if isinstance(predicted, int | float) and predicted > 0:
         levels.append(Level(words("chart.predicted"), predicted / GIB, "yellow"))
+    levels.append(Level(words("chart.total"), totals[least] / GIB, "grey62"))
     return tuple(levels)

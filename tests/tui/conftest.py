@@ -8,6 +8,7 @@ import pytest
 from textual.message import Message
 from textual.pilot import Pilot
 
+from console.tui.actions import SCREENS
 from console.tui.app import LabApp, Left
 from tui.support import FakeSession, page
 
@@ -35,7 +36,7 @@ def opened() -> Opener:
         async with app.run_test(size=size, message_hook=seen.append) as pilot:
             await pilot.pause()
             if screen != "window":
-                app.action_show(screen)  # type: ignore[arg-type]
+                await pilot.press(str(SCREENS.index(screen) + 1))  # type: ignore[arg-type]
                 await pilot.pause()
             yield pilot, app, seen
 

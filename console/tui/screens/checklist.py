@@ -15,6 +15,7 @@ from console.core.record.events import Choice, StepEnded
 from console.core.record.experiment import Experiment
 from console.core.record.views import ItemView
 from console.tui import figures, signs
+from console.tui.actions import LOCAL, bindings
 from console.tui.paint import fit, lines, plain, say
 from console.tui.screens.base import LabScreen
 from console.tui.widgets.panel import TextPanel
@@ -29,6 +30,7 @@ class ChecklistScreen(LabScreen):
 
     CSS_PATH: ClassVar = ["base.tcss", "checklist.tcss"]
     AUTO_FOCUS = "#items"
+    BINDINGS = [*bindings(LOCAL["checklist"])]
     name_of = "checklist"
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.tui import charts, figures, signs
+from console.tui.actions import LOCAL, bindings
 from console.tui.messages import LogAdvanced
 from console.tui.paint import cut, lines, plain, say
 from console.tui.screens.base import LabScreen
@@ -34,6 +35,7 @@ class RunsScreen(LabScreen):
 
     CSS_PATH: ClassVar = ["base.tcss", "runs.tcss"]
     AUTO_FOCUS = "#log"
+    BINDINGS = [*bindings(LOCAL["runs"])]
     name_of = "runs"
 
     def __init__(self) -> None:

@@ -12,6 +12,8 @@ from console.core.text import clean
 
 BLOCK_BYTES = 256 * 1024
 LINES_KEPT = 1_000_000
+HOLE_BYTES = 512
+"""So many zero bytes in a row are text that was never fetched, not text."""
 LINE_SHOWN_BYTES = 16 * 1024
 
 
@@ -106,7 +108,11 @@ class LogIndex:
                 self.hole = True
                 return 0
             found = _starts_in(data[:-1], first)
-            if first == 0:
+            blank = len(data) - len(data.lstrip(b"\0"))
+            if blank >= HOLE_BYTES:
+                self.hole = True
+                found = np.concatenate((np.array([first + blank], dtype=np.uint64), found))
+            elif first == 0:
                 found = np.concatenate((np.zeros(1, dtype=np.uint64), found))
             if len(found):
                 break
@@ -114,7 +120,7 @@ class LogIndex:
         older = array("Q")
         older.frombytes(found.tobytes())
         self._starts = older + self._starts
-        if first == 0:
+        if first == 0 and not self.hole:
             self._whole, self._before = True, 0
         return len(older)
 
