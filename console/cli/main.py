@@ -1,6 +1,8 @@
 """The command `lab`: its sub-commands, and the one place where errors become messages and exit codes."""
 
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -34,9 +36,21 @@ def _told(command: Callable[..., int]) -> Callable[..., None]:
             print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
             print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
             code = 2
+        except Exception as error:  # noqa: BLE001 - the last net: a user never sees a traceback
+            code = _unforeseen(error)
         raise typer.Exit(code)
 
     return run
+
+
+def _unforeseen(error: Exception) -> int:
+    """Say that the console itself is at fault and where the details are; the journal is untouched."""
+    with tempfile.NamedTemporaryFile("w", prefix="lab-error-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    print(f"the console met an error of its own: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"  why: the details are in {file.name}", file=sys.stderr)
+    print("  next: start again, the experiment is taken up where it stood; report the file", file=sys.stderr)
+    return LabError.exit_code
 
 
 @app.callback(invoke_without_command=True)
@@ -69,3 +83,7 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
+
+
+if __name__ == "__main__":
+    main()

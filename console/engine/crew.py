@@ -9,6 +9,7 @@ from pathlib import Path
 from console.core.errors import HostKeyUnknown, LabError
 from console.core.plan.launch import fill
 from console.core.plan.profile import NodeSpec, Profile
+from console.core.plan.service import BorrowedService, NoService, filled, for_node, start_order
 from console.core.record.events import LinkChanged
 from console.engine.recorder import Recorder
 from console.nodes import hostkeys
@@ -138,3 +139,10 @@ async def _places(profile: Profile, spec: NodeSpec, node: Node, folder: Path) ->
 
 def _absolute(path: str, home: str) -> str:
     return f"{home}/{path[2:]}" if path.startswith("~/") else path
+
+
+def service_of(profile: Profile, member: Member, nodes: list[str]) -> NoService | BorrowedService:
+    """The service as it stands on one node, placeholders filled in; none on a node that it doesn't use."""
+    if member.name not in start_order(profile.service, nodes):
+        return NoService()
+    return filled(for_node(profile.service, member.name), member.places)

@@ -9,14 +9,16 @@ from datetime import datetime, timedelta
 
 from console.core.errors import NodeError, ServiceError
 from console.core.plan.custody import Floors, GuardSpec, GuardStatus, Sample
-from console.core.plan.service import NoService, for_node
+from console.core.plan.service import answers_on, start_order
 from console.core.record import events as ev
-from console.engine.crew import Crew, Member
+from console.engine.crew import Crew, Member, service_of
 from console.engine.recorder import Recorder
 from console.nodes import agent
 
 SAMPLES_SECONDS = 1.0
 RENEWALS_PER_LEASE = 15
+SECONDS_APART = 5.0
+"""Between one node's restore by its guard and the next."""
 LEAVING_SECONDS = 24 * 3600.0
 """Lease left behind by a console that ends in order when no window limits it."""
 
@@ -84,8 +86,6 @@ class Guarding:
 
     async def _start(self, member: Member) -> GuardStatus:
         profile = self._recorder.experiment.profile
-        service = profile.service
-        at_work = isinstance(service, NoService) or not service.nodes or member.name in service.nodes
         spec = GuardSpec(
             experiment=self._recorder.experiment.name,
             holder=self._holder,
@@ -99,24 +99,16 @@ class Guarding:
             answers=self.answers(member.name),
             restore_delay_seconds=self._restore_delay(member.name),
         )
-        own = for_node(service, member.name) if at_work else NoService()
-        return await agent.start_guard(member.node, spec, own)
+        return await agent.start_guard(member.node, spec, service_of(profile, member, list(self._crew)))
 
     def answers(self, node: str) -> bool:
         """Whether the service's HTTP interface is on this node."""
-        service = self._recorder.experiment.profile.service
-        if isinstance(service, NoService):
-            return False
-        order = service.nodes or tuple(self._crew)
-        return service.answering == "each" or node == order[-1]
+        return answers_on(self._recorder.experiment.profile.service, node, list(self._crew))
 
     def _restore_delay(self, node: str) -> float:
         """Without a console the head waits so that the workers start first."""
-        service = self._recorder.experiment.profile.service
-        if isinstance(service, NoService):
-            return 0.0
-        order = service.nodes or tuple(self._crew)
-        return 5.0 * order.index(node) if node in order else 0.0
+        order = start_order(self._recorder.experiment.profile.service, list(self._crew))
+        return SECONDS_APART * order.index(node) if node in order else 0.0
 
     def _window_left(self) -> float | None:
         ends = self._recorder.experiment.window_ends

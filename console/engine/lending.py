@@ -4,9 +4,9 @@ import shlex
 
 from console.core.errors import ServiceError
 from console.core.plan.custody import AccountLine, Health, ServiceRecord
-from console.core.plan.service import BorrowedService, NoService, for_node
+from console.core.plan.service import BorrowedService, NoService, start_order
 from console.core.record import events as ev
-from console.engine.crew import Crew
+from console.engine.crew import Crew, service_of
 from console.engine.decisions import Decisions
 from console.engine.guarding import Guarding
 from console.engine.recorder import Recorder
@@ -187,13 +187,11 @@ class Lending:
                 return False
             again, accept_held = True, choice == "accept memory"
 
-    def _nodes(self) -> tuple[str, ...]:
-        service = self._recorder.experiment.profile.service
-        assert not isinstance(service, NoService)
-        return service.nodes or tuple(self._crew)
+    def _nodes(self) -> list[str]:
+        return start_order(self._recorder.experiment.profile.service, list(self._crew))
 
     def _spec(self, node: str) -> BorrowedService:
-        spec = for_node(self._recorder.experiment.profile.service, node)
+        spec = service_of(self._recorder.experiment.profile, self._crew[node], list(self._crew))
         assert not isinstance(spec, NoService)
         return spec
 
