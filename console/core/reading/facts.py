@@ -7,6 +7,7 @@ A key that the log does not have is None. NaN and infinity are ordinary floats.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 Framework = Literal["swift", "megatron", "unknown"]
@@ -46,7 +47,9 @@ class Timed(LogFact):
     @property
     def memory_bytes(self) -> int | None:
         """`memory_gib` in bytes (1 GiB = 2**30)."""
-        return None if self.memory_gib is None else round(self.memory_gib * 2**30)
+        if self.memory_gib is None or not isfinite(self.memory_gib):
+            return None
+        return round(self.memory_gib * 2**30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

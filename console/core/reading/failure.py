@@ -17,6 +17,14 @@ def failure_cause(logs: Mapping[str, TrainLog]) -> FailureCause | None:
     """The earliest real exception over all nodes.
 
     Never torchrun's ChildFailedError; what a peer says about a broken connection counts only if no node
-    has anything better. None if no log holds an exception.
+    has anything better. Logs carry no common clock, except that torchrun prints when it saw its first worker
+    fail: that orders the nodes, and where it is missing the order of `logs` does. None if no log holds an
+    exception.
     """
-    raise NotImplementedError
+    candidates = []
+    for order, (node, log) in enumerate(logs.items()):
+        cause = log.first_cause()
+        if cause is not None:
+            failed_at = min((one.at for one in log.worker_failures if one.at), default="9999")
+            candidates.append(((cause.secondary, failed_at, order), FailureCause(node, cause)))
+    return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
