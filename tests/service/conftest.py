@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,6 +11,8 @@ import pytest
 from support.docker_engine import Engine, Standin, docker_engine, free_port, why_not
 from support.local_node import LocalNode
 from support.processes import end_processes_of
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from console.core.plan.service import Canary, CommandService, DockerService
 
@@ -90,7 +93,7 @@ def bystander(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     process.wait()
 
 
-@pytest.fixture
-async def nothing_left(tmp_path: Path) -> AsyncIterator[None]:
-    yield
-    end_processes_of(tmp_path)
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outcomes are looked for more often than a console has to."""
+    monkeypatch.setattr("console.nodes.service.calls._POLL_SECONDS", 0.1)

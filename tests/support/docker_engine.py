@@ -21,7 +21,16 @@ DOCKERD = shutil.which("dockerd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/
 STANDIN = Path(__file__).parent / "standin_service.py"
 IMAGE = "stand-in"
 _PYTHON = Path("/usr/bin/python3")
-_LEFT_OUT = {"test", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo", "__pycache__", "dist-packages"}
+_LEFT_OUT = {
+    "test",
+    "idlelib",
+    "tkinter",
+    "ensurepip",
+    "lib2to3",
+    "turtledemo",
+    "__pycache__",
+    "dist-packages",
+}
 
 
 def why_not() -> str | None:
@@ -125,6 +134,8 @@ def docker_engine(folder: Path) -> Iterator[Engine]:
         for process in below:
             with contextlib.suppress(psutil.Error):
                 process.kill()
+        for mount in sorted((folder / "exec" / "netns").glob("*")):
+            subprocess.run(["umount", "-l", str(mount)], check=False, stderr=subprocess.DEVNULL)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -20,11 +20,12 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 MODEL = "stand-in-7b"
 _SECONDS_PER_TOKEN = 0.002
-_BALLAST = "import sys, time; kept = bytearray(int(sys.argv[1]) << 20); kept[::4096] = b'x' * len(kept[::4096]); time.sleep(600)"
+_BALLAST = "import sys, time; kept = b'x' * (int(sys.argv[1]) << 20); time.sleep(600)"
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--port", type=int, required=True)
@@ -38,7 +39,7 @@ lock = threading.Lock()
 
 def mode() -> dict[str, Any]:
     try:
-        with open(os.path.join(options.control, "mode.json"), encoding="utf-8") as file:  # noqa: PTH
+        with (Path(options.control) / "mode.json").open(encoding="utf-8") as file:
             found: dict[str, Any] = json.load(file)
             return found
     except (OSError, ValueError):

@@ -11,7 +11,7 @@ from console.nodes.agent.runner import Answered, Runner
 from console.nodes.text import clean
 
 _NOT_INSTALLED = 98
-_CALL = f'f=~/.lab/agent/"$1"; [ -r "$f" ] || exit {_NOT_INSTALLED}; exec python3 "$f" "$2"'
+_CALL = f'f=~/.lab/agent/"$1"; [ -r "$f" ] || exit {_NOT_INSTALLED}; exec python3 -I -S "$f" "$2"'
 _INSTALL = (
     'set -e; umask 077; mkdir -p ~/.lab/agent; f=~/.lab/agent/"$1"; t="$f.$$"; cat > "$t"; '
     '[ "$(wc -c < "$t")" -eq "$2" ]; mv "$t" "$f"'

@@ -15,6 +15,10 @@ from .masking import mask_text
 _MARKS = ("LAB_SCRIPT", "LAB_RUN_ID")
 
 
+# Nothing of the node's own Python set-up is wanted: no site packages, no PYTHON variables.
+_ISOLATED = ("-I", "-S")
+
+
 class Failed(Exception):
     """A program could not be started, did not end in time, or ended with an error."""
 
@@ -99,7 +103,7 @@ def say_ready(handle: int, document: Doc) -> None:
 
 def own_command(*arguments: str) -> list[str]:
     """The command line that runs this program again."""
-    return [sys.executable, os.path.abspath(sys.argv[0]), *arguments]
+    return [sys.executable, *_ISOLATED, os.path.abspath(sys.argv[0]), *arguments]
 
 
 def first_line(text: str) -> str | None:

@@ -42,7 +42,9 @@ def _look_once(kind: Kind, record: Doc, needed: int | None, version: str | None,
         running = kind.peek()
     except commands.Failed as trouble:
         return dict(proof, state="stopped but not released", detail=f"can't tell whether it runs: {trouble}")
-    if running:
+    recorded = record.get("processes", [])
+    never_stopped = bool(recorded) and all(processes.alive(who) for who in recorded)
+    if running and not never_stopped:
         return dict(
             proof,
             state="came back by itself",

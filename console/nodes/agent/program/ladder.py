@@ -124,7 +124,8 @@ class Ladder:
         """/health says 200. Until then the service may still be loading, as long as it runs."""
         while True:
             try:
-                status, _ = self._web.request("GET", "/health", timeout=10)
+                left = min(10.0, max(2.0, self._deadline - time.monotonic()))
+                status, _ = self._web.request("GET", "/health", timeout=left)
                 reason = f"/health says {status}"
             except web.NoAnswer as trouble:
                 status, reason = 0, str(trouble)
