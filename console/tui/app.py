@@ -14,6 +14,7 @@ from console.core.record.events import Event
 from console.core.record.experiment import Experiment
 from console.core.text import clean
 from console.engine.session import Session
+from console.report.onepage import one_page as report_page
 from console.tui import wishes
 from console.tui.actions import GLOBAL, SCREENS, ScreenName, actions_of, bindings
 from console.tui.messages import ExperimentChanged, WishGranted, WishRefused
@@ -33,9 +34,9 @@ from console.tui.widgets.decision_panel import Answer, DecisionPanel
 from console.tui.widgets.help import HelpPanel
 from console.tui.widgets.hypotheses_form import HypothesesForm, sealed_panel
 from console.tui.widgets.panel import Panel, TextPanel
-from console.tui.words import Words
+from console.tui.words import Lang, Words
 
-PageWriter = Callable[[Experiment, str], str]
+PageWriter = Callable[[Experiment, Lang], str]
 """Writes the one page of an experiment as Markdown, in the given language."""
 REPAINT_SECONDS = 0.1
 TICK_SECONDS = 1.0
@@ -69,7 +70,7 @@ class LabApp(App[Left]):
         one_page: PageWriter | None = None,
     ) -> None:
         super().__init__()
-        self.one_page = one_page or _reported_page
+        self.one_page = one_page or report_page
         self.session = session
         self.words = Words(lang)
         self.readings = Readings(session)
@@ -197,8 +198,9 @@ class LabApp(App[Left]):
         if experiment.hypotheses_at is not None:
             self.push_screen(sealed_panel(experiment, self.words))
         elif not self.session.read_only:
-            matrix = experiment.profile.matrix
-            configurations = [experiment.profile.configuration(config_id) for config_id in experiment.configurations]
+            configurations = [
+                experiment.profile.configuration(config_id) for config_id in experiment.configurations
+            ]
             form = HypothesesForm(configurations, self.words, self._draft, self._keep_draft)
             self.push_screen(form, self._hypotheses_written)
 
@@ -278,12 +280,6 @@ class LabApp(App[Left]):
         title = f"{self.words('notice.title')}: {clean(message.wish)}"
         body = wishes.refusal_text(message.error, self.words)
         self.push_screen(TextPanel(title, body, self.words("help.close"), danger=True))
-
-
-def _reported_page(experiment: Experiment, lang: str) -> str:
-    from console.report.onepage import one_page
-
-    return one_page(experiment, lang)
 
 
 _ONLY_PRINTABLE = OnlyPrintable()

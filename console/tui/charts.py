@@ -96,11 +96,14 @@ def _by_time(
         "power": lambda r: r[1].gpu_power_watts,
         "clock": lambda r: r[1].gpu_sm_clock_mhz,
     }
+    # Readings arrive in batches: their spacing is the node's, its clock's difference the least delay seen.
     series = []
     short = figures.short_names(run.nodes)
     for node, colour in zip(run.nodes, COLOURS * 2, strict=False):
         mine = [r for r in readings.get(node, ()) if run.planned_at <= r[0] <= (run.ended_at or r[0])]
-        values = [(minutes(r[0], run), read[name](r)) for r in mine]
+        ahead = min((arrived.timestamp() - sample.at for arrived, sample in mine), default=0.0)
+        begun = run.planned_at.timestamp() - ahead
+        values = [((r[1].at - begun) / 60, read[name](r)) for r in mine]
         known = [(x, y) for x, y in values if y is not None]
         series.append(Series(short[node], tuple(x for x, _ in known), tuple(y for _, y in known), colour))
     levels = _memory_levels(experiment, run, readings, words) if name == "memory" else ()

@@ -22,8 +22,9 @@ class Readings:
         kept = self._kept.setdefault(node, [])
         if kept and kept[-1][0] > self._session.now():
             kept.clear()
-        newer = self._session.samples(node, since=kept[-1][0] if kept else None)
-        kept.extend(reading for reading in newer if not kept or reading[0] > kept[-1][0])
+        last = kept[-1][0] if kept else None
+        newer = self._session.samples(node, since=last)
+        kept.extend([reading for reading in newer if last is None or reading[0] > last])
         if len(kept) > KEPT:
             del kept[: KEPT // 10]
         return kept

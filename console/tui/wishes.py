@@ -1,5 +1,7 @@
 """What a dangerous action will do, in full, before it is done; and why a wish was refused."""
 
+import shlex
+
 from rich.text import Text
 
 from console.core.errors import LabError
@@ -44,11 +46,19 @@ def restore_text(experiment: Experiment, words: Words) -> Text:
         on_node = for_node(spec, node)
         if not isinstance(on_node, DockerService | ComposeService | SystemdService | CommandService):
             continue
-        command = start_command(on_node)
+        command = recorded_command(experiment, node) or start_command(on_node)
         rows.append(
             say((f"  {words('confirm.on')} {plain(node)}: ", "bold cyan"), (plain(command), "bold yellow"))
         )
     return lines(rows)
+
+
+def recorded_command(experiment: Experiment, node: str) -> str:
+    """The commands noted when the service was inspected, before it was stopped; empty when none were."""
+    records = experiment.service.details.get("records")
+    record = records.get(node) if isinstance(records, dict) else None
+    commands = record.get("commands", {}).get("start", ()) if isinstance(record, dict) else ()
+    return "; ".join(shlex.join(command) for command in commands)
 
 
 def start_command(service: BorrowedService) -> str:
@@ -70,7 +80,7 @@ def start_command(service: BorrowedService) -> str:
             argv = (*service.systemctl, *user, "start", service.unit)
         case CommandService():
             argv = service.start
-    return " ".join(argv)
+    return shlex.join(argv)
 
 
 def leave_text(session: Session, return_command: str, words: Words) -> Text:

@@ -33,7 +33,7 @@ def opened() -> Opener:
     ) -> AsyncIterator[tuple[Pilot[Left], LabApp, list[Message]]]:
         app = LabApp(session, lang, return_command="lab open spark-pair.yaml", one_page=page)
         seen: list[Message] = []
-        async with app.run_test(size=size, message_hook=seen.append) as pilot:
+        async with app.run_test(size=size, message_hook=seen.append, notifications=True) as pilot:
             await pilot.pause()
             if screen != "window":
                 await pilot.press(str(SCREENS.index(screen) + 1))  # type: ignore[arg-type]

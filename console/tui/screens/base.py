@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from console.tui.app import LabApp
 
 
+LEASE_LOW = 0.4
+"""A lease turns amber when less than this part of it is left: it should have been renewed long before."""
+
+
 class LabScreen(Screen[None]):
     """A screen drawn from one Experiment. Subclasses give `name_of`, `compose_body` and `draw`."""
 
@@ -111,7 +115,8 @@ def _leases(experiment: Experiment, now: datetime, words: Words) -> Text:
         assert node.lease_renewed is not None
         assert node.lease_until is not None
         over = node.lease_until <= now
-        style = "bold red" if over else "green" if figures.since(node.lease_renewed, now) < 60 else "yellow"
+        left, whole = node.lease_until - now, node.lease_until - node.lease_renewed
+        style = "bold red" if over else "green" if left > whole * LEASE_LOW else "yellow"
         name = plain(short[node.name])
         text.append(
             f" {'✗' if over else '●'} {name} {figures.span(figures.since(node.lease_renewed, now))}", style

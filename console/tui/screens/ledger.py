@@ -1,6 +1,5 @@
 """Screen 4: what the chosen configuration costs by the classic account, beside what was measured."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -9,42 +8,17 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from console.core.ledger.classic import classic_account
+from console.core.ledger.columns import QUANTITIES, Comparison, Quantity, Value
+from console.core.plan.matrix import Configuration
 from console.core.record.experiment import Experiment
-from console.core.record.views import RunView
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
+from console.tui.comparison import comparison_of
 from console.tui.paint import columns, lines, plain, say
 from console.tui.readings import Reading
 from console.tui.screens.base import LabScreen
 from console.tui.words import Words
-
-BF16_BYTES = 2
-FP32_BYTES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class ClassicAccount:
-    """Bytes per node: 2 + 2 + 12 per trainable parameter (bf16 weight and gradient; fp32 master weight and
-    two Adam moments), 2 per frozen one, cut by tensor and pipeline parallel sizes. No activations."""
-
-    weights: float
-    gradients: float
-    master: float
-    moments: float
-
-    @property
-    def static(self) -> float:
-        return self.weights + self.gradients + self.master + self.moments
-
-
-def classic_account(total: float, trainable: float, cut: int) -> ClassicAccount:
-    """The account of a model of `total` parameters cut into `cut` equal parts."""
-    return ClassicAccount(
-        weights=BF16_BYTES * total / cut,
-        gradients=BF16_BYTES * trainable / cut,
-        master=FP32_BYTES * trainable / cut,
-        moments=2 * FP32_BYTES * trainable / cut,
-    )
 
 
 class LedgerScreen(LabScreen):
@@ -62,6 +36,7 @@ class LedgerScreen(LabScreen):
     def compose_body(self) -> ComposeResult:
         yield Static(id="configs")
         with VerticalScroll(id="account-box", classes="section grow"):
+            yield Static(id="comparison")
             yield Static(id="account")
 
     def shown_config(self, experiment: Experiment) -> str:
@@ -89,54 +64,99 @@ class LedgerScreen(LabScreen):
         self.put("configs", tabs)
         self.query_one("#account-box").border_title = self.words("ledger.title")
         latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
-        self.put("account", account_text(experiment, shown, latest, self.words))
+        comparison, reason = comparison_of(experiment, title)
+        self.put("comparison", comparison_text(comparison, reason, self.words))
+        self.put("account", account_text(experiment, title, latest, self.words))
+
+
+def comparison_text(comparison: Comparison, reason: str, words: Words) -> Text:
+    """Paper, probed and measured for each quantity, how far apart they are, and the likely reason."""
+    widths = [18, 20, 8, 10, 8]
+    titles = [words(f"ledger.{name}") for name in ("quantity", "paper", "probed", "measured", "gap")]
+    rows = [columns(_aligned(titles, widths, "bold"), widths)]
+    gaps = {gap.quantity: gap for gap in comparison.gaps if gap.against == "paper"}
+    for quantity in QUANTITIES:
+        paper, probed, measured = (
+            column.value(quantity) if column else None
+            for column in (comparison.paper, comparison.probed, comparison.measured)
+        )
+        gap = gaps.get(quantity)
+        cells = [
+            words(f"ledger.{quantity}"),
+            _shown(quantity, paper, banded=True),
+            _shown(quantity, probed),
+            _shown(quantity, measured),
+            f"{gap.relative:+.0%}" if gap else figures.MISSING,
+        ]
+        style = "yellow" if gap and gap.inside_band is False else ""
+        rows.append(columns(_aligned(cells, widths, style), widths))
+    rows += [
+        say((f"  {words(f'ledger.{gap.quantity}')}: {plain(gap.likely)}", "yellow"))
+        for gap in gaps.values()
+        if gap.likely
+    ]
+    if reason:
+        rows.append(say((f"{words('ledger.no_paper')}: {plain(reason)}", "yellow")))
+    return lines(rows)
 
 
 def account_text(
-    experiment: Experiment, config_id: str, latest: dict[str, Reading | None], words: Words
+    experiment: Experiment, config: Configuration, latest: dict[str, Reading | None], words: Words
 ) -> Text:
-    """Paper beside measured, part by part; what was not measured is blank."""
+    """The classic 16 B/parameter account, cut by tensor and pipeline sizes, beside the measured peak."""
     counted = [run.parameters for run in experiment.runs.values() if run.parameters]
     if not counted:
         return say((words("ledger.no_parameters"), "yellow"))
-    parameters = counted[-1]
-    config = experiment.profile.configuration(config_id)
+    total, trainable = counted[-1].total, counted[-1].trainable
     cut = config.tensor_parallel * config.pipeline_parallel
-    account = classic_account(parameters.total, parameters.trainable, cut)
-    share = parameters.trainable / parameters.total if parameters.total else 0.0
+    whole = trainable >= total
+    account = classic_account(total) if whole else classic_account(total - trainable, trained=trainable)
+    row = experiment.rows.get(config.id)
+    known = [size for size in row.peak_memory_bytes.values() if size is not None] if row else []
+    peak = max(known, default=None)
+    totals = [r[1].memory.total_bytes for r in latest.values() if r]
     head = words(
         "ledger.of_parameters",
-        total=figures.count(parameters.total),
-        trainable=figures.count(parameters.trainable),
-        percent=figures.percent(share),
+        total=figures.count(total),
+        trainable=figures.count(trainable),
+        percent=figures.percent(trainable / total),
     )
-    attempts = experiment.runs_of(config_id)
-    peak = _measured_peak(experiment, attempts[-1] if attempts else None)
-    widths = [28, 10, 10, 12]
-
-    def row(key: str, paper: float | None, measured: float | None = None, style: str = "") -> Text:
-        cells = [words(f"ledger.{key}"), figures.gib(paper, 2), figures.MISSING, figures.gib(measured, 2)]
-        return columns(_aligned(cells, widths, style), widths)
-
-    titles = [words(f"ledger.{name}") for name in ("part", "paper", "probed", "measured")]
-    rows = [say((head, "grey62")), Text(""), columns(_aligned(titles, widths, "bold"), widths)]
-    rows += [row(name, getattr(account, name)) for name in ("weights", "gradients", "master", "moments")]
-    rows.append(row("static", account.static, style="bold"))
-    rows.append(row("rest", None, peak - account.static if peak is not None else None))
-    rows.append(row("peak", None, peak, style="bold"))
-    totals = [r[1].memory.total_bytes for r in latest.values() if r]
-    rows.append(row("available", None, min(totals) if totals else None))
+    parts: list[tuple[str, float | None]] = [
+        ("weights", account.weights_bytes / cut),
+        ("gradients", account.gradients_bytes / cut),
+        ("optimizer", account.optimizer_bytes / cut),
+        ("static", account.static_bytes / cut),
+        ("rest", None if peak is None else peak - account.static_bytes / cut),
+        ("peak", peak),
+        ("available", min(totals, default=None)),
+    ]
+    rows = [say(("\n" + words("ledger.classic"), "bold"), (f"  {head}", "grey62"))]
+    for name, size in parts:
+        style = "bold" if name in ("static", "peak") else ""
+        rows.append(
+            columns(_aligned([words(f"ledger.{name}"), figures.gib(size, 2)], [32, 8], style), [32, 8])
+        )
     return lines(rows)
+
+
+def _shown(quantity: Quantity, value: Value | None, *, banded: bool = False) -> str:
+    if value is None or value.number is None:
+        return figures.MISSING
+    text = _number(quantity, value.number)
+    if banded and value.low is not None and value.high is not None:
+        text += f" [{_number(quantity, value.low)}–{_number(quantity, value.high)}]"
+    return text
+
+
+def _number(quantity: Quantity, number: float) -> str:
+    if quantity == "memory_bytes":
+        return figures.gib(number)
+    if quantity == "mfu":
+        return f"{number:.0%}"
+    return figures.number(number, 3)
 
 
 def _aligned(cells: list[str], widths: list[int], style: str) -> list[Text]:
     """The first cell to the left, numbers to the right."""
     first, *rest = cells
     return [Text(first, style), *(Text(c.rjust(w), style) for c, w in zip(rest, widths[1:], strict=True))]
-
-
-def _measured_peak(experiment: Experiment, run: RunView | None) -> float | None:
-    """The greatest peak of any node in the recorded row of this run."""
-    row = experiment.rows.get(run.config) if run else None
-    known = [value for value in row.peak_memory_bytes.values() if value is not None] if row else []
-    return max(known, default=None)

@@ -35,7 +35,7 @@ def decimate(x: Sequence[float] | Floats, y: Sequence[float | None] | Floats, wi
 
 
 def _thin(xs: Floats, ys: Floats, width: int) -> tuple[Floats, Floats]:
-    if len(xs) <= 2 * width:
+    if len(xs) <= 2 * width or xs[-1] <= xs[0]:
         return xs, ys
     column = np.minimum(((xs - xs[0]) / (xs[-1] - xs[0]) * width).astype(np.int64), width - 1)
     bounds = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1, [len(xs)]))
