@@ -4,8 +4,9 @@ import re
 
 BAR_MARKS = (b"%|", b" examples [")
 
-_BAR = re.compile(r"([A-Za-z][\w .-]{0,60}?)(?: \([^)]{0,60}\))?:?\s{1,8}\d{1,3}%\|[^|]{0,300}\|\s{0,8}(\d{1,15})/(\d{1,15}) \[")
-_COUNT = re.compile(r"([A-Za-z][\w .-]{0,60}?)(?: \([^)]{0,60}\))?: (\d{1,15}) examples \[")
+_LABEL = r"([A-Za-z][\w .-]{0,60}?)(?: \([^)]{0,60}\))?"
+_BAR = re.compile(_LABEL + r":?\s{1,8}\d{1,3}%\|[^|]{0,300}\|\s{0,8}(\d{1,15})/(\d{1,15}) \[")
+_COUNT = re.compile(_LABEL + r": (\d{1,15}) examples \[")
 
 
 def bar(text: str) -> tuple[str, int, int | None] | None:

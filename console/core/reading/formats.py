@@ -18,7 +18,10 @@ _ENTRY = re.compile(
 )
 _STEP = re.compile(r"(\d{1,15})(?:\s*/\s*(-?\d{1,15}))?")
 _TEXT_LINE = re.compile(r"iteration\s+(\d{1,15})\s*/\s*(\d{1,15})\s*\|")
-_VALIDATION = re.compile(r"validation loss at iteration\s{1,9}(\d{1,15}).{0,200}?\|\s*(?:lm )?loss value:\s*([^\s|]+)")
+_VALIDATION = re.compile(
+    r"validation loss at iteration\s{1,9}(\d{1,15}).{0,200}?\|\s*(?:lm )?loss value:\s*([^\s|]+)"
+)
+
 RECORD_MARKS = (b"global_step", b"'iteration'", b'"iteration"')
 """Literals, one of which is in every dict record."""
 

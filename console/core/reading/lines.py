@@ -16,7 +16,7 @@ _UNSAFE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 
 def clean(data: bytes) -> str:
-    """Text that is safe to show and to match: no escape sequences, control or direction-changing characters."""
+    """Text safe to show and to match: no escape sequences, control or direction-changing characters."""
     text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)

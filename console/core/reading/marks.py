@@ -31,15 +31,21 @@ Place = dict[str, int]
 Reader = Callable[[str, Place], LogFact | None]
 
 _STEP_OF_PATH = re.compile(r"checkpoint-(\d{1,12})/?$")
-_WORLD = re.compile(r"rank: (-?\d{1,9}), local_rank: (-?\d{1,9}), world_size: (\d{1,9})(?:, local_world_size: (\d{1,9}))?")
+_WORLD = re.compile(
+    r"rank: (-?\d{1,9}), local_rank: (-?\d{1,9}), world_size: (\d{1,9})(?:, local_world_size: (\d{1,9}))?"
+)
 _TOPOLOGY = re.compile(
-    r"TP: (\d{1,9}), PP: (\d{1,9})(?:, VPP: (\w{1,9}))?(?:, CP: (\d{1,9}))?(?:, EP: (\d{1,9}))?(?:, ETP: (\d{1,9}))?"
+    r"TP: (\d{1,9}), PP: (\d{1,9})(?:, VPP: (\w{1,9}))?"
+    r"(?:, CP: (\d{1,9}))?(?:, EP: (\d{1,9}))?(?:, ETP: (\d{1,9}))?"
 )
 _LENGTH = re.compile(
-    r"([\d.]{1,30})\s{0,3}(?:±|\\u00b1)\s{0,3}([\d.naif]{1,30}), min=([\d.]{1,30}), max=([\d.]{1,30}), size=(\d{1,15})"
+    r"([\d.]{1,30})\s{0,3}(?:±|\\u00b1)\s{0,3}([\d.naif]{1,30})"
+    r", min=([\d.]{1,30}), max=([\d.]{1,30}), size=(\d{1,15})"
 )
 _PARAMETERS = re.compile(r"(\w{1,100}): ([\d.]{1,30})M Params \(([\d.]{1,30})M Trainable")
-_SAVED = re.compile(r"(?:Saving model checkpoint to|Successfully saved .{0,60} model weights in) `?([^`]+?)`?\.?$")
+_SAVED = re.compile(
+    r"(?:Saving model checkpoint to|Successfully saved .{0,60} model weights in) `?([^`]+?)`?\.?$"
+)
 _CHECKPOINT = re.compile(r"(last|best)_model_checkpoint: (\S.*)$")
 _FINAL_FIELD = r'"{}":\s*(?:"((?:[^"\\]|\\.)*)"|(null|[-\w.+]+))'
 
@@ -94,9 +100,7 @@ def parameters(text: str, place: Place) -> ModelParameters | None:
     total, trainable = (number(match[2]), number(match[3])) if match else (None, None)
     if match is None or total is None or trainable is None:
         return None
-    return ModelParameters(
-        **place, kind=match[1], total=round(total * 1e6), trainable=round(trainable * 1e6)
-    )
+    return ModelParameters(**place, kind=match[1], total=round(total * 1e6), trainable=round(trainable * 1e6))
 
 
 def dataset(text: str, place: Place, split: str) -> DatasetLength | None:

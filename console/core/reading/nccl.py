@@ -27,8 +27,8 @@ _TROUBLE = re.compile(r"No device found|Invalid GID index|Failed to initialize N
 class Transport:
     """Evidence of one process's transports. `lines` are the lines it rests on.
 
-    `network`: what NCCL chose for traffic between hosts (IB, Socket, or a plugin's name); None if no line said
-    so yet. `hcas`: the adapters NCCL listed, such as ("rocep1s0f1:1", "roceP2p1s0f1:1").
+    `network`: what NCCL chose for traffic between hosts (IB, Socket, or a plugin's name); None if no line
+    said so yet. `hcas`: the adapters NCCL listed, such as ("rocep1s0f1:1", "roceP2p1s0f1:1").
     `interfaces`: the network interfaces of the socket transport. `paths`: transports that channels really
     connected with, such as P2P/CUMEM or NET/IB/0. `gdr`: GPUDirect RDMA, None when unsaid; False is normal on
     a Spark. `nodes`, `ranks`: the largest communicator seen.

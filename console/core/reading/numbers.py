@@ -9,7 +9,7 @@ _WRAPPED = re.compile(r"[\w.]+\(\s*([^,)]+)[^)]*\)$")
 
 
 def number(text: str | None) -> float | None:
-    """The number that `text` stands for, also inside `tensor(...)` or `np.float64(...)`; None if it is none."""
+    """The number in `text`, also inside `tensor(...)` or `np.float64(...)`; None if it is none."""
     if text is None:
         return None
     wrapped = _WRAPPED.match(text)

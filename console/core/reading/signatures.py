@@ -21,6 +21,4 @@ class Signature:
         if match is None:
             return None
         groups = tuple(excerpt(group or "", 200) for group in match.groups())
-        return Symptom(
-            **place, signature=self.id, text=excerpt(text), groups=groups, rank=rank_of(text)[0]
-        )
+        return Symptom(**place, signature=self.id, text=excerpt(text), groups=groups, rank=rank_of(text)[0])

@@ -2,7 +2,8 @@
 
 The framework prints a cumulative mean, which never forgets a slow first step, an evaluation or a checkpoint.
 Its own clock is recovered from that mean (see `elapsed.py`) and differenced between logged steps. Evaluation
-time is taken out; intervals with a checkpoint in them are left out while enough others remain.
+time is taken out. Intervals with a checkpoint in them are left out where they are so many that they would
+move the median, and enough others remain.
 """
 
 import statistics
@@ -15,6 +16,8 @@ from console.core.reading.facts import CheckpointSaved, EvalMetrics, StepMetrics
 WARMUP_STEPS, SHORT_WARMUP_STEPS, SHORT_RUN_LINES = 5, 2, 10
 COARSE = 0.02
 ENOUGH_CLEAN = 3
+FEW = 0.25
+"""A median shrugs off fewer disturbed intervals than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ def steady_step_seconds(
     intervals = _intervals(lines, run_evals, start)
     warm = [one for one in intervals if one.from_step - start >= left_out and one.seconds > 0]
     clean = [one for one in warm if not _holds_checkpoint(one, saves)]
-    used = clean if len(clean) >= ENOUGH_CLEAN else warm
+    many = len(warm) - len(clean) > FEW * len(warm)
+    used = clean if many and len(clean) >= ENOUGH_CLEAN else warm
     skipped = len(intervals) - len(used)
     if not used:
         return _nothing(left_out, skipped, _why_nothing(lines, intervals, left_out))
@@ -103,14 +107,17 @@ def _intervals(lines: Sequence[StepMetrics], evals: Sequence[EvalMetrics], start
             since = previous.step if previous is not None else max(0, line.step - 1)
             result.append(_interval(since, line, Elapsed(line.iteration_seconds, 0.5e-4)))
         elif previous is not None:
-            span = _span(previous, line, [one for one in evals if previous.step <= one.step < line.step], start)
+            between = [one for one in evals if previous.step <= one.step < line.step]
+            span = _span(previous, line, between, start)
             if span is not None:
                 result.append(_interval(previous.step, line, span))
         previous = line
     return result
 
 
-def _span(before: StepMetrics, after: StepMetrics, evals: Sequence[EvalMetrics], start: int) -> Elapsed | None:
+def _span(
+    before: StepMetrics, after: StepMetrics, evals: Sequence[EvalMetrics], start: int
+) -> Elapsed | None:
     """Seconds per step between two logged steps, evaluations taken out; None if they can't be."""
     base, end = _clock(before, start), _clock(after, start)
     taken = 0.0
@@ -157,7 +164,8 @@ def _nothing(warmup: int, skipped: int, reason: str) -> Steady:
 def _why_nothing(lines: Sequence[StepMetrics], intervals: Sequence[Interval], warmup: int) -> str:
     if not intervals:
         return "the log prints no speed"
-    return f"only {_count(len(lines), 'logged step')} up to step {lines[-1].step}; the first {warmup} are warm-up"
+    logged = _count(len(lines), "logged step")
+    return f"only {logged} up to step {lines[-1].step}; the first {warmup} are warm-up"
 
 
 def _remark(seconds: float, half_width: float, earlier: int) -> str | None:

@@ -1,7 +1,7 @@
 """Python tracebacks out of interleaved output, one state per `[rankN]:` prefix.
 
-A traceback starts with its head line, goes on with indented lines, and ends with the exception line, the first
-one that is not indented and reads like `package.Kind: message`. Other lines in between belong to someone else.
+A traceback starts with its head line, goes on with indented lines, and ends with the exception line: the
+first one that is not indented and reads like `package.Kind: message`. Other lines belong to someone else.
 """
 
 import re
@@ -24,9 +24,7 @@ _PREFIX = re.compile(r"^\[(?:rank|default)(\d{1,9})\]:\s?")
 _HEAD = re.compile(r"(?:\[(?:rank|default)(\d{1,9})\]:\s?)?Traceback \(most recent call last\)")
 _TERMINATE = re.compile(r"terminate called after throwing an instance of '([^']+)'")
 _SUFFIXES = r"Error|Exception|Interrupt|Exit|Iteration|Warning|Expired|Failure|Timeout|Empty|Full|Group"
-_EXCEPTION = re.compile(
-    rf"((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|\w*(?:{_SUFFIXES}))(?:\([^)]*\))?(?::\s?(.*))?$"
-)
+_EXCEPTION = re.compile(rf"((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|\w*(?:{_SUFFIXES}))(?:\([^)]*\))?(?::\s?(.*))?$")
 _BARE = re.compile(
     r"((?:[A-Za-z_]\w*\.)+\w*(?:Error|Exception)"
     r"|(?:Value|Runtime|Key|Import|ModuleNotFound|Assertion|OS|Type|FileNotFound|Permission|NotImplemented"
