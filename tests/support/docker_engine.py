@@ -112,7 +112,8 @@ def docker_engine(folder: Path) -> Iterator[Engine]:
     with (folder / "log").open("wb") as log:
         daemon = subprocess.Popen(
             [DOCKERD, "--iptables=false", "--bridge=none", "--storage-driver=vfs",
-             f"--data-root={folder}/data", f"--exec-root={folder}/exec", "-H", address, "-p", f"{folder}/pid"],
+             f"--data-root={folder}/data", f"--exec-root={folder}/exec", "-H", address,
+             "-p", f"{folder}/pid"],
             stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     engine = Engine(address)

@@ -32,7 +32,7 @@ class LocalNode:
         began = time.monotonic()
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LAB_SCRIPT": "0123456789abcdef"}
         process = await asyncio.create_subprocess_exec(
-            "bash", "--noprofile", "--norc", "-c", script, "bash", *args,
+            "/bin/bash", "--noprofile", "--norc", "-c", script, "bash", *args,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             start_new_session=True, env=environment | self.environment, cwd=self.home,
         )  # fmt: skip
@@ -44,5 +44,7 @@ class LocalNode:
             raise ScriptTimedOut(self.name, f"no answer within {timeout:g} s") from None
         status = process.returncode if process.returncode is not None else -1
         if check and status != 0:
-            raise ScriptFailed(self.name, f"ended with {status}", exit_status=status, why=errors.decode()[-300:])
+            raise ScriptFailed(
+                self.name, f"ended with {status}", exit_status=status, why=errors.decode()[-300:]
+            )
         return Answer(status, output, errors, time.monotonic() - began)

@@ -14,7 +14,9 @@ _SHAPES = re.compile(
     r"|sk-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|(?i:bearer)\s+[A-Za-z0-9._~+/=-]{8,}"
 )
 _URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-_ASSIGNED = re.compile(r"(?i)((?:api[-_]?key|token|secret|passw(?:or)?d)\s*[=:]\s*)([^\s,'\"}]{4,})")
+_ASSIGNED = re.compile(
+    r"(?i)((?:api[-_]?key|token|secret|passw(?:or)?d)['\"]?\s*[=:]\s*[\['\"]*)([^\s,'\"}\]]{4,})"
+)
 
 
 def mask_text(text: str) -> str:
