@@ -126,7 +126,8 @@ def _tokens_from_dataset(run: RunView, logs: Mapping[str, LoggedRun], settings: 
             return Cell.of(length.mean * settings.global_batch, logs[node].source(node, length, words))
     measured = run.dataset
     if measured is not None and isfinite(measured.mean_tokens) and measured.mean_tokens > 0:
-        words = f"Dataset Token Length mean {measured.mean_tokens:g} × global batch {settings.global_batch} {unit}"
+        mean = f"Dataset Token Length mean {measured.mean_tokens:g}"
+        words = f"{mean} × global batch {settings.global_batch} {unit}"
         source = measured.source.model_copy(update={"words": words})
         return Cell.of(measured.mean_tokens * settings.global_batch, source)
     return Cell.blank("the log holds neither a count of tokens nor the data set's mean token length")

@@ -93,7 +93,7 @@ def _same_machine(experiment: Experiment, run: RunView) -> tuple[str, ...]:
     if len(set(boots)) == len(boots) and not (experiment.profile.embedded and len(boots) > 1):
         return ()
     return (
-        "the nodes of this run share one computer: they slow each other down, and its peak counts twice or more",
+        "the nodes of this run share one computer: they slow each other down, its peak counts once per node",
     )
 
 
