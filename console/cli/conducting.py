@@ -45,6 +45,9 @@ async def conduct(wish: Wish) -> int:
     wish.folder.mkdir(parents=True, exist_ok=True)
     with ExperimentLock(wish.folder):
         recorder = open_recorder(wish.folder, wish.files, only=wish.only, window_hours=wish.window_hours)
+        if recorder.experiment.outcome is not None:
+            _export(recorder.experiment, wish)
+            return CODES[recorder.experiment.outcome]
         async with assembled(
             recorder.experiment.profile, wish.folder, recorder=recorder, accept_new=wish.accept_new
         ) as crew:

@@ -61,10 +61,10 @@ async def assembled(
         crew: dict[str, Member] = {}
         for spec in profile.nodes:
             node = Node(targets[spec.name])
+            stack.push_async_callback(node.close)
             if recorder is not None:
                 stack.callback(_watch_link(node, recorder))
             await _connect(node, accept_new or profile.policies.accept_new_host_keys)
-            stack.push_async_callback(node.close)
             crew[spec.name] = Member(spec, node, await _places(profile, spec, node, folder))
         yield crew
 

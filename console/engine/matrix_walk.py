@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 
 from console.core.plan.matrix import hypothesis_hash
-from console.core.reading.facts import NcclLine
-from console.core.reading.nccl import transport
 from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.core.record.rows import LoggedRun, build_row
@@ -31,11 +29,8 @@ class MatrixWalk:
     async def walk(self) -> None:
         """Every chosen configuration in order. Raises `WalkStopped`, `NodeError`."""
         for config_id in self.recorder.experiment.configurations:
-            while not self._settled(config_id):
-                run = await self.running.carry(await self._request(config_id))
-                self._row(run)
-                if run.outcome != "done":
-                    await self._after_failure(run)
+            while not await self._settled(config_id):
+                await self.running.carry(await self._request(config_id))
 
     def seal(self, texts: dict[str, str]) -> None:
         """Write the hypotheses, once."""
@@ -43,13 +38,15 @@ class MatrixWalk:
             ev.HypothesesWritten(at=self.recorder.now(), texts=texts, sha256=hypothesis_hash(texts))
         )
 
-    def _settled(self, config_id: str) -> bool:
-        """The newest attempt ended, and it was not decided to try again."""
+    async def _settled(self, config_id: str) -> bool:
+        """The newest attempt ended, has its row, and is not to be tried again."""
         runs = self.recorder.experiment.runs_of(config_id)
         if not runs or runs[-1].outcome is None:
             return False
-        decision = self.recorder.experiment.decisions.get(_decision(runs[-1]))
-        return runs[-1].outcome == "done" or (decision is not None and decision.choice == "go on")
+        row = self.recorder.experiment.rows.get(config_id)
+        if row is None or row.run != runs[-1].id:
+            self._row(runs[-1])
+        return runs[-1].outcome == "done" or await self._after_failure(runs[-1]) == "go on"
 
     async def _request(self, config_id: str) -> RunRequest:
         experiment = self.recorder.experiment
@@ -84,18 +81,17 @@ class MatrixWalk:
     def _transports(self, run: RunView, logs: dict[str, LoggedRun]) -> None:
         """What NCCL said it uses, node by node, when it said something."""
         for node, logged in logs.items():
-            lines = [fact for fact in logged.log.facts if isinstance(fact, NcclLine)]
-            found = transport(lines)
+            found = logged.log.transport
             if found is None:
                 continue
-            words = found.network or ", ".join(found.paths) or "nothing between nodes"
             first = found.lines[0]
+            ways = ", ".join(found.paths) or "no channel named"
             self.recorder.record(
                 ev.TransportSeen(
                     at=self.recorder.now(),
                     node=node,
                     run=run.id,
-                    words=f"NCCL {found.version or ''}: {words}; paths {', '.join(found.paths) or 'unsaid'}",
+                    words=f"NCCL {found.version or '?'}: network {found.network or 'unsaid'}; {ways}",
                     source=Source(
                         words="NCCL's own log",
                         file=logged.file,
@@ -107,7 +103,8 @@ class MatrixWalk:
                 )
             )
 
-    async def _after_failure(self, run: RunView) -> None:
+    async def _after_failure(self, run: RunView) -> str:
+        """`go on` or `retry`; a decision that was made already is not asked again."""
         choice = await self.decisions.ask(
             _decision(run),
             run=run.id,
@@ -127,6 +124,7 @@ class MatrixWalk:
         )
         if choice == "stop":
             raise WalkStopped("stop", f"stopped after {run.id} {run.outcome}")
+        return choice
 
     def _policy(self, run: RunView) -> str:
         policy = self.recorder.experiment.profile.policies.run_failed

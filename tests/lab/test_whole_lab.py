@@ -1,4 +1,4 @@
-"""The whole lab, for real: SSH to two nodes, seven items, training on both, the sheet, and a kill in between."""
+"""The whole lab, for real: two nodes, seven items, training on both, the sheet, and a kill in between."""
 
 import csv
 import hashlib
@@ -136,5 +136,4 @@ def test_a_finished_lab_stays_finished(told) -> None:
         check=False,
     )
     assert again.returncode == 0, again.stderr
-    kinds = [event.kind for event in told.events[before:]]
-    assert set(kinds) <= {"link changed"}
+    assert len(told.events) == before
