@@ -1,4 +1,4 @@
-"""A session made by hand: events folded as the journal would, a clock that stands still, mirrors in a folder."""
+"""A session made by hand: events folded as the journal would, a still clock, mirrors in a folder."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -372,7 +372,7 @@ def decision() -> ev.DecisionAsked:
         decision="item-megatron-1",
         subject="item 4, Megatron components, failed",
         what_happened="flash_attn can't be imported on spark-a; the other components can.",
-        raw_error="ImportError: /opt/lab/lib/python3.12/site-packages/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
+        raw_error="ImportError: /opt/lab/lib/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDevice",
         choices=(
             ev.Choice(
                 id="retry",
@@ -443,9 +443,8 @@ def story(folder: Path, *extra: ev.Event, steps: int = 61, read_only: bool = Fal
 
 def screen_text(app: App[Any]) -> str:
     """What stands on the screen, as text."""
-    width, height = app.size
     lines = app.screen._compositor.render_strips(app.size)
-    return "\n".join("".join(segment.text for segment in strip) for strip in lines[:height])
+    return "\n".join("".join(segment.text for segment in strip) for strip in lines)
 
 
 def page(experiment: Experiment, lang: str) -> str:
@@ -454,3 +453,82 @@ def page(experiment: Experiment, lang: str) -> str:
     title = "一页纸" if lang == "zh" else "One page"
     table = f"| config | parallel | s/it |\n|---|---|---|\n{rows}"
     return f"# {title}: {experiment.name}\n\n{table}\n\n1. Fastest: E0.\n"
+
+
+ATTACKS = (
+    "\x1b]52;c;aG9zdGlsZQ==\x07",
+    "\x1b]0;hostile\x07",
+    "\x1b[6n\x1b[5n\x1b[c",
+    "\x1bc",
+    "\x9b31;77m\x9d0;hostile\x9c",
+    "\x1bP+q544e\x1b\\",
+    "\x1b[?1049l\x1b[2J\x1b[31;77m",
+    "\x1b]8;;http://hostile\x1b\\click\x1b]8;;\x1b\\",
+    "\x00\x05\x07\x08\x0e\x7f\x85",
+    "\u202eevil\u2066\u200b",
+    "[bold]markup[/bold] [@click=app.leave]x[/] [/] ]",
+    "\r\x1b[A\x1b[K overwritten",
+    "\x1b]0;never ended",
+)
+
+
+def hostile_story(folder: Path) -> FakeSession:
+    """The story with every text that came from outside full of attacks on the terminal."""
+    bad = " ".join(ATTACKS)
+    session = story(folder)
+    finding = session.experiment.findings[0].finding.model_copy(
+        update={"id": "hostile", "seen": bad, "first_action": bad, "title": bad}
+    )
+    now = session.clock
+    row = session.experiment.rows["E0"]
+    source = row.sources["final_loss"][0].model_copy(update={"words": bad, "start_byte": 0, "end_byte": 4000})
+    session.happen(
+        ev.FindingRaised(at=now, node="spark-a", run="E1-1", finding=finding),
+        ev.LinkChanged(at=now - timedelta(seconds=30), node="spark-a", state="down", why=bad),
+        ev.GuardSeen(at=now, node="spark-b", state=bad, lease_until=now + timedelta(minutes=9)),
+        ev.ServiceChanged(at=now, state="stopped", words=bad),
+        ev.Noted(at=now, words=bad, level="warning"),
+        ev.Degraded(at=now, reason=bad),
+        ev.ItemStarted(at=now, item="pair", box_seconds=900),
+        ev.StepEnded(
+            at=now,
+            item="pair",
+            step="reach",
+            command=bad,
+            outcome="failed",
+            seconds=1.0,
+            output=bad,
+            error=bad,
+            judgements=(Judgement(value=bad, seen=bad, expected=bad, passed=False, why=bad),),
+            evidence=bad,
+        ),
+        ev.ItemEnded(at=now, item="pair", state=ItemState.FAILED, seconds=3, reason=bad, closes=(bad,)),
+        ev.RowRecorded(
+            at=now,
+            row=row.model_copy(
+                update={
+                    "parallel": bad,
+                    "notes": (bad,),
+                    "title": bad,
+                    "peak_source": bad,
+                    "sources": {"steady_step_seconds": (source,)},
+                    "blanks": {"final_loss": bad},
+                }
+            ),
+        ),
+        ev.DecisionAsked(
+            at=now,
+            decision="hostile",
+            subject=bad,
+            what_happened=bad,
+            raw_error=bad,
+            choices=(ev.Choice(id="a", words=bad, leads_to=bad), ev.Choice(id="b", words="b", leads_to=bad)),
+            recommended="a",
+        ),
+    )
+    for node in NODES:
+        with session.log_path("E1-1", node).open("ab") as stream:
+            for attack in ATTACKS:
+                stream.write(attack.encode() + b"\n" + attack.encode("latin-1", "replace") + b"\n")
+            stream.write(bytes(range(256)) * 4 + b"\n")
+    return session

@@ -41,7 +41,7 @@ async def test_every_screen_is_one_key_away(opened: Opener, folder: Path, start:
 
 async def test_an_event_is_drawn_from_the_new_state(opened: Opener, folder: Path) -> None:
     session = story(folder)
-    async with opened(session) as (pilot, app, seen):
+    async with opened(session) as (_pilot, app, seen):
         session.happen(
             ev.LinkChanged(
                 at=session.clock - timedelta(seconds=40), node="spark-b", state="down", why="no answer"

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import until
 
 from console.core.record import events as ev
 from console.tui import charts
@@ -14,7 +15,7 @@ from console.tui.widgets.chart_view import ChartView
 from console.tui.widgets.decimate import decimate
 from console.tui.words import Words
 from tui.conftest import Opener
-from tui.support import OPENED, at, screen_text, story
+from tui.support import at, screen_text, story
 
 EN = Words("en")
 values = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
@@ -86,7 +87,7 @@ async def test_the_cursor_reads_the_same_step_in_all_charts(opened: Opener, fold
 
 async def test_an_unchanged_chart_is_not_drawn_again(opened: Opener, folder: Path) -> None:
     session = story(folder)
-    async with opened(session, screen="runs") as (pilot, app, _):
+    async with opened(session, screen="runs") as (_pilot, app, _):
         view = app.lab_screen.query_one("#chart-main", ChartView)
         chart = charts.chart_of("loss", session.experiment, session.experiment.runs["E1-1"], {}, EN)
         view.show(chart, cursor=None, x_range=None)
@@ -100,5 +101,4 @@ async def test_a_run_without_any_value_draws(opened: Opener, folder: Path) -> No
     async with opened(session, screen="runs") as (_, app, _seen):
         assert "no values yet" in screen_text(app)
         session.happen(ev.Evaluated(at=at(33), run="E1-1", step=1, loss=None, end_byte=1))
-        app.lab_screen.redraw()
-    assert OPENED < session.now()
+        await until(lambda: "validation" in screen_text(app), "the validation's legend")

@@ -30,6 +30,7 @@ class LabScreen(Screen[None]):
     CSS_PATH: ClassVar = ["base.tcss"]
     AUTO_FOCUS = ""
     name_of: ClassVar[ScreenName]
+    _composed = False
 
     @property
     def lab(self) -> "LabApp":
@@ -55,7 +56,7 @@ class LabScreen(Screen[None]):
 
     def redraw(self) -> None:
         """Draw the whole screen anew from the session."""
-        if not self.is_mounted or not self.size.width:
+        if not self._composed or not self.size.width:
             return
         experiment, now = self.lab.session.experiment, self.lab.session.now()
         with self.app.batch_update():
@@ -70,6 +71,9 @@ class LabScreen(Screen[None]):
         if widget.content != text:
             grows = widget.styles.height is not None and widget.styles.height.is_auto
             widget.update(text, layout=grows)
+
+    def on_mount(self) -> None:
+        self._composed = True
 
     def on_screen_resume(self) -> None:
         self.redraw()
