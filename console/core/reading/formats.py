@@ -74,7 +74,7 @@ def dict_records(data: bytes) -> Iterator[Record]:
             quoted = quoted or bool(entry["vq"] and entry["key"].startswith("train_speed"))
         key = next((key for key in _STEP_KEYS if key in values), None)
         step = _STEP.fullmatch(values[key]) if key else None
-        if key and step and _is_metric(values, key):
+        if key and step and _is_metric(values, bare=step[2] is None):
             yield Record(start, end, int(step[1]), _total(step[2]), values, quoted, key)
 
 
@@ -173,7 +173,6 @@ def _total(text: str | None) -> int | None:
     return int(text) if text and int(text) > 0 else None
 
 
-def _is_metric(values: Mapping[str, str], step_key: str) -> bool:
-    if step_key != "global_step":
-        return True
-    return any(key in values for key in ("loss", "eval_loss", "train_runtime"))
+def _is_metric(values: Mapping[str, str], *, bare: bool) -> bool:
+    """A step number without its total is no proof: settings and other records count steps too."""
+    return not bare or any(key in values for key in ("loss", "eval_loss", "train_runtime"))

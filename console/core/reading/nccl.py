@@ -12,6 +12,7 @@ from console.core.reading.facts import NcclLine
 
 NCCL_MARKS = (
     b"] via ", b"NET/IB", b"NET/Socket", b"Using network ", b"NCCL version ", b" nNodes ", b"GPU Direct RDMA",
+    b"Connected all rings",
 )  # fmt: skip
 
 _VIA = re.compile(r"\] via ((?:P2P|SHM|NET|COLLNET)\S*)")
@@ -20,6 +21,7 @@ _INTERFACE = re.compile(r"\[\d+\]([\w.-]+)(?::|\s|$)")
 _NETWORK = re.compile(r"Using network (\w+)")
 _VERSION = re.compile(r"NCCL version ([\w.+-]+)")
 _SIZE = re.compile(r"nRanks (\d{1,9}) nNodes (\d{1,9})")
+_RINGS = re.compile(r"Connected all rings.*\bGDR (\d)")
 _TROUBLE = re.compile(r"No device found|Invalid GID index|Failed to initialize NET plugin IB|NCCL WARN")
 
 
@@ -69,7 +71,7 @@ def nccl_key(text: str) -> str | None:
     """What a line adds to the evidence; lines of one key say the same. None if it adds nothing."""
     if match := _VIA.search(text):
         return f"via {match[1]}"
-    for pattern in (_NETWORK, _VERSION, _SIZE):
+    for pattern in (_NETWORK, _VERSION, _SIZE, _RINGS):
         if match := pattern.search(text):
             return match[0]
     if "Using [" in text or "GPU Direct RDMA" in text or _TROUBLE.search(text):
@@ -106,6 +108,8 @@ def transport(lines: Iterable[NcclLine]) -> Transport | None:
             interfaces.update(dict.fromkeys(_INTERFACE.findall(text)))
         if "GPU Direct RDMA" in text:
             gdr = "Disabled" not in text
+        if match := _RINGS.search(text):
+            gdr = gdr or match[1] != "0"
         if _TROUBLE.search(text):
             warnings[text] = None
     return Transport(
