@@ -55,6 +55,7 @@ class LabApp(App[Left]):
     `return_command` is what a person types to come back; it is shown when leaving with jobs running.
     """
 
+    TITLE = "lab"
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = [*bindings(GLOBAL)]

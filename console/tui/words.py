@@ -182,7 +182,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "record.from": ("line {line}, bytes {start}–{end} of", "第 {line} 行，字节 {start}–{end}，"),
     "record.gone": ("the file is not on this computer", "文件不在本机"),
     "record.no_source": ("no source was recorded", "没有记录出处"),
-    "record.acceptance": ("acceptance", "验收"),
+    "record.acceptance": ("acceptance criteria", "验收"),
     "summary.waiting": (
         "The one page is written from the record sheet; it has no rows yet.",
         "一页纸由记录表生成；目前还没有数据。",
@@ -193,8 +193,8 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "decision.recommended": ("recommended", "推荐"),
     "decision.reason": ("reason (goes into the record)", "理由（写入记录）"),
     "decision.keys": (
-        "↑↓ or number: choose   tab: reason   enter: decide   esc: later",
-        "↑↓ 或数字：选择   tab：理由   enter：决定   esc：稍后",
+        "↑↓ or letter: choose   tab: reason   enter: decide   esc: later",
+        "↑↓ 或字母：选择   tab：理由   enter：决定   esc：稍后",
     ),
     "decision.none": ("no decision is open", "没有待定事项"),
     "decision.read_only": (
@@ -237,7 +237,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "help.title": ("Keys of this screen", "此屏按键"),
     "help.everywhere": ("everywhere", "全局"),
     "help.here": ("on this screen", "此屏"),
-    "help.ends": ("ends something on a node; asks first", "会结束节点上的作业；先确认"),
+    "help.ends": ("ends jobs; asks first", "会结束作业；先确认"),
     "help.writes": ("goes into the record", "写入记录"),
     "help.close": ("esc: close", "esc：关闭"),
     "notice.title": ("Not done", "未执行"),

@@ -271,8 +271,8 @@ def steps_of(config: str, start: float, count: int, total: int, seconds: float) 
     """Steps as the log has them, with their bytes."""
     data = log_text(RUNS[config], count, total, seconds)
     starts = [0]
-    for line in data.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    for line in data.split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
     events: list[ev.Event] = [
         ev.DatasetMeasured(
             at=at(start),

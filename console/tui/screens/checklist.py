@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from console.core.plan.checklist import Item, Judgement
+from console.core.plan.checklist import Item, ItemState, Judgement, Verdict, verdict_of
 from console.core.record.events import Choice, StepEnded
 from console.core.record.experiment import Experiment
 from console.core.record.views import ItemView
@@ -118,11 +118,20 @@ def walk_text(experiment: Experiment, now: datetime, words: Words, width: int) -
         style = "bold red" if spent > whole else "yellow" if whole - spent < 300 else ""
         text.append(f"{words('checklist.walk')} {figures.clock(spent)} ", style)
         text.append(f"{words('checklist.of')} {figures.clock(whole)}")
-    verdict = experiment.verdict
-    label = words("checklist.verdict") if verdict else words("checklist.so_far")
+    verdict = experiment.verdict or so_far(experiment)
+    label = words("checklist.verdict") if experiment.verdict else words("checklist.so_far")
     end = say(f"{label}: ", (plain(verdict or "–"), "bold"), " ")
     text.append(" " * max(2, width - text.cell_len - end.cell_len))
     return text.append_text(end)
+
+
+def so_far(experiment: Experiment) -> Verdict | None:
+    """The verdict if all that is still open goes well; None before anything has a result."""
+    states = {item_id: view.state for item_id, view in experiment.items.items()}
+    if not any(state.concluded for state in states.values()):
+        return None
+    hoped = {i: state if state.concluded else ItemState.PASSED for i, state in states.items()}
+    return verdict_of(hoped, experiment.checklist)
 
 
 def item_text(item: Item, view: ItemView, now: datetime, words: Words) -> Text:

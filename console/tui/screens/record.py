@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Static
 
+from console.core.record.acceptance import criteria
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
 from console.tui import figures
@@ -219,9 +220,15 @@ def read_excerpt(folder: Path, file: str, start: int, end: int) -> bytes | None:
 
 
 def acceptance_text(experiment: Experiment, words: Words) -> Text:
-    """The hypotheses beside the sheet: what was expected, sealed before anything was measured."""
-    if experiment.hypotheses_at is None:
-        return Text("")
-    rows = [say((f"\n{words('hypotheses.expected')}", "bold"))]
-    rows += [say((f"{plain(c)}  ", "bold"), plain(text)) for c, text in experiment.hypotheses.items()]
+    """The five criteria with their proof, then what was expected before anything was measured."""
+    rows = [say(("\n" + words("record.acceptance"), "bold"))]
+    for criterion in criteria(experiment, words.lang):
+        glyph, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "grey62")}[criterion.met]
+        text = criterion.text_zh if words.lang == "zh" else criterion.text
+        rows.append(say((f"{glyph} {criterion.number} ", style), plain(text)))
+        if reason := criterion.proof if criterion.met else criterion.missing or criterion.proof:
+            rows.append(say((f"    {plain(reason)}", "grey62" if criterion.met else style)))
+    if experiment.hypotheses_at is not None:
+        rows.append(say(("\n" + words("hypotheses.expected"), "bold")))
+        rows += [say((f"{plain(c)}  ", "bold"), plain(text)) for c, text in experiment.hypotheses.items()]
     return lines(rows)

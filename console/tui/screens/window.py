@@ -119,7 +119,7 @@ def node_figures(node: NodeView, reading: Reading | None, now: datetime, words: 
             text.append(f"  {age} {words('window.ago')}", "bold yellow")
     if node.floor_bytes:
         text.append(f"  {words('window.floor')} {figures.gib(node.floor_bytes, 0)}")
-    if node.guard:
+    if node.guard and node.link != "down":
         style = "green" if node.guard in ("ok", "alive", "held") else "yellow"
         text.append(f"  {words('window.guard')} ")
         text.append(plain(node.guard), style)

@@ -53,7 +53,7 @@ class DecisionPanel(Panel[Answer]):
         yield Static(self._painted(), id="choices")
         if not self._read_only:
             yield Static(self._words("decision.reason"), classes="panel-label", markup=False)
-            yield Input(id="reason")
+            yield Input(id="reason", placeholder="…")
 
     def action_choose(self, step: int) -> None:
         self.action_pick((self._chosen + step) % len(self._choices))

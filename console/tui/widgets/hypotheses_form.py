@@ -43,7 +43,7 @@ class HypothesesForm(Panel[dict[str, str]]):
         for config in self._configurations:
             label = say((f"{config.id} ", "bold"), f"{config.title} ({config.varies})")
             yield Static(label, classes="hypothesis-name")
-            yield Input(self._draft.get(config.id, ""), id=f"hypothesis-{config.id}")
+            yield Input(self._draft.get(config.id, ""), id=f"hypothesis-{config.id}", placeholder="…")
         yield Static("", id="missing", classes="panel-label", markup=False)
 
     @property

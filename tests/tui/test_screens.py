@@ -1,0 +1,189 @@
+"""What the screens say: ages, sources, blanks, states, on the smallest terminal too."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from support.waiting import until
+from textual.widgets import DataTable, OptionList
+
+from console.core.plan.checklist import ItemState
+from console.core.record import events as ev
+from console.tui.actions import SCREENS
+from console.tui.comparison import comparison_of
+from console.tui.messages import CellChosen
+from console.tui.readings import Readings
+from console.tui.screens.checklist import so_far
+from console.tui.screens.record import read_excerpt
+from tui.conftest import Opener
+from tui.support import NODES, FakeSession, at, opening, sample, screen_text, story, walk
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+async def test_no_line_is_wider_than_the_terminal(
+    opened: Opener, folder: Path, screen: str, lang: str
+) -> None:
+    async with opened(story(folder), screen=screen, lang=lang) as (_, app, _seen):
+        for line in screen_text(app).split("\n"):
+            assert cell_len(line) == 80, line
+
+
+async def test_an_old_reading_is_shown_with_its_age(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    async with opened(session) as (_, app, _seen):
+        assert " ago" not in screen_text(app)
+        session.clock += timedelta(seconds=25)
+        await until(lambda: " ago" in screen_text(app), "ages of the readings")
+
+
+async def test_a_run_without_a_new_step_says_how_long(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    session.clock += timedelta(minutes=3)
+    async with opened(session, screen="runs") as (_, app, _seen):
+        assert "last step 3m" in screen_text(app)
+
+
+async def test_link_stream_and_job_are_told_apart(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    session.happen(
+        ev.StreamChanged(at=session.clock, node="spark-a", state="lost"),
+        ev.JobSeen(at=session.clock, run="E1-1", node="spark-b", state="ended", exit_code=1),
+    )
+    async with opened(session) as (_, app, _seen):
+        first, second = (next(x for x in screen_text(app).split("\n") if x.startswith(n)) for n in NODES)
+        assert all(word in first for word in ("link ● up", "stream ✗ lost", "E1 running"))
+        assert all(word in second for word in ("link ● up", "stream ● live", "E1 ended exit 1"))
+
+
+async def test_without_colour_every_state_is_still_a_word(
+    opened: Opener, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(story(folder)) as (_, app, _seen):
+        assert app.no_color
+        assert "● up" in screen_text(app)
+        assert "running" in screen_text(app)
+
+
+async def test_a_number_leads_to_the_line_it_came_from(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    row = session.experiment.rows["E0"]
+    step = session.experiment.runs["E0-1"].steps[-1]
+    source = row.sources["final_loss"][0].model_copy(
+        update={"start_byte": step.start_byte, "end_byte": step.end_byte, "line": step.line}
+    )
+    session.happen(
+        ev.RowRecorded(at=session.clock, row=row.model_copy(update={"sources": {"final_loss": (source,)}}))
+    )
+    async with opened(session, screen="record") as (pilot, app, seen):
+        await pilot.press(*["right"] * 6)
+        await pilot.pause()
+        assert any(isinstance(m, CellChosen) and (m.row, m.column) == ("E0", "loss") for m in seen)
+        text = screen_text(app)
+        assert "'iteration': '93/93'" in text
+        assert f"line {step.line}" in text
+        assert "9f9f9f9f" in text
+
+
+async def test_a_blank_says_why_and_the_cursor_stays(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    async with opened(session, screen="record") as (pilot, app, _):
+        table = app.lab_screen.query_one("#sheet", DataTable)
+        await pilot.press("down", "right")
+        before = table.cursor_coordinate
+        row = session.experiment.rows["E0"].model_copy(
+            update={
+                "id": "E1",
+                "run": "E1-1",
+                "parallel": "DP2",
+                "tokens_per_second": None,
+                "blanks": {"tokens_per_second": "the log has no token lengths"},
+            }
+        )
+        session.happen(ev.RowRecorded(at=session.clock, row=row))
+        await until(lambda: "the log has no token lengths" in screen_text(app), "the blank's reason")
+        assert "▢ blank" in screen_text(app)
+        assert table.cursor_coordinate == before
+
+
+async def test_acceptance_stands_under_the_sheet(opened: Opener, folder: Path) -> None:
+    async with opened(story(folder), screen="record", size=(120, 50)) as (_, app, _seen):
+        text = screen_text(app)
+        assert "acceptance criteria" in text
+        assert "✓ 1" in text
+        assert "✗ 5" in text or "· 5" in text
+
+
+def test_an_excerpt_never_leaves_the_experiments_folder(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "log").write_bytes(b"0123456789")
+    (folder.parent / "outside").write_bytes(b"secret")
+    assert read_excerpt(folder, "log", 2, 5) == b"234"
+    assert read_excerpt(folder, "../outside", 0, 6) is None
+    assert read_excerpt(folder, "/etc/hostname", 0, 6) is None
+    assert read_excerpt(folder, "gone", 0, 6) is None
+
+
+async def test_the_checklist_follows_until_an_item_is_chosen(opened: Opener, folder: Path) -> None:
+    session = FakeSession([*opening(), *walk()[:3]], folder, now=at(5))
+    async with opened(session, screen="checklist") as (pilot, app, _):
+        items = app.lab_screen.query_one("#items", OptionList)
+        session.happen(ev.ItemStarted(at=at(5), item="environment", box_seconds=900))
+        await until(lambda: items.highlighted == 1, "the running item")
+        assert "15:00" in screen_text(app)
+        await pilot.press("up")
+        session.happen(
+            ev.ItemEnded(at=at(6), item="environment", state=ItemState.PASSED, seconds=60),
+            ev.ItemStarted(at=at(6), item="swift", box_seconds=900),
+        )
+        await pilot.pause()
+        assert items.highlighted == 0, "the chosen item stays"
+
+
+async def test_whole_evidence_opens_in_a_panel(opened: Opener, folder: Path) -> None:
+    async with opened(story(folder), screen="checklist") as (pilot, app, _):
+        await pilot.press("up", "up", "up", "enter")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "python probe components" in text
+        assert "Traceback" in text
+
+
+def test_the_verdict_so_far_hopes_for_the_rest(folder: Path) -> None:
+    events = [*opening(), *walk()]
+    assert so_far(FakeSession(events[:7], folder, now=at(2)).experiment) is None
+    assert (
+        so_far(FakeSession(events[:-3], folder, now=at(20)).experiment) == "main line through, TE/FP8 closed"
+    )
+
+
+def test_the_ledger_compares_paper_with_measured(folder: Path) -> None:
+    experiment = story(folder).experiment
+    found, reason = comparison_of(experiment, experiment.profile.configuration("E0"))
+    assert reason == ""
+    assert found.paper is not None
+    assert found.measured is not None
+    assert found.measured.step_seconds.number == 6.42
+    assert {gap.quantity for gap in found.gaps} == {
+        "memory_bytes",
+        "step_seconds",
+        "tokens_per_second",
+        "mfu",
+    }
+    waiting, _ = comparison_of(experiment, experiment.profile.configuration("E2"))
+    assert waiting.paper is not None
+    assert waiting.measured is None
+
+
+def test_readings_keep_whole_batches_and_begin_anew_when_time_goes_back(folder: Path) -> None:
+    session = story(folder)
+    session.readings = {"spark-a": [sample(n, at(30), 10.0) for n in range(5)]}
+    readings = Readings(session)
+    assert len(readings.of("spark-a")) == 5
+    session.readings["spark-a"] += [sample(5 + n, at(31), 11.0) for n in range(3)]
+    assert [r[1].n for r in readings.of("spark-a")] == list(range(8))
+    session.clock = at(30.5)
+    session.readings["spark-a"] = session.readings["spark-a"][:5]
+    assert len(readings.of("spark-a")) == 5
