@@ -1,21 +1,93 @@
-"""The record sheet as Markdown, CSV and JSON."""
+"""The record sheet as Markdown, CSV and JSON text."""
 
-from typing import Any
+import csv
+import io
+import json
 
-from console.core.record.acceptance import Lang
+from console.core.record.acceptance import Lang, criteria, verdict
 from console.core.record.experiment import Experiment
+from console.core.record.figures import Row
+from console.core.record.gaps import degradation, rows_in_order, without_row
+from console.report.document import record_document
+from console.report.environment import node_lines
+from console.report.expectations import expectations
+from console.report.redaction import Redactor
+from console.report.render import render
+
+FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "|", "%")
+"""What makes a spreadsheet run a cell instead of showing it."""
+
+_NUMBERS = (
+    "steady_step_seconds",
+    "tokens_per_second",
+    "tokens_per_step",
+    "mfu_6n",
+    "mfu_lora",
+    "peak_tflops",
+    "final_loss",
+    "steps",
+)
 
 
 def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
-    """The table with its blanks explained and the source of every number."""
-    raise NotImplementedError
+    """The table, its blanks explained, the source of every number, and how it all came about."""
+    redactor = Redactor()
+    which = 1 if lang == "zh" else 0
+    context = {
+        "experiment": experiment,
+        "profile": experiment.profile,
+        "rows": rows_in_order(experiment),
+        "without_row": {config: why[which] for config, why in without_row(experiment).items()},
+        "nodes": node_lines(experiment),
+        "degraded": degradation(experiment),
+        "verdict": verdict(experiment, lang),
+        "criteria": criteria(experiment, lang),
+        "expectations": expectations(experiment),
+    }
+    body = render("record", lang, redactor, context)
+    return body + render("masked", lang, redactor, {"count": redactor.count})
 
 
 def sheet_csv(experiment: Experiment) -> str:
-    """One line per configuration; no cell that a spreadsheet would run."""
-    raise NotImplementedError
+    """One line per configuration, figures in base units; no cell that a spreadsheet would run."""
+    redactor = Redactor()
+    rows = rows_in_order(experiment)
+    nodes = list(dict.fromkeys(node for row in rows for node in row.peak_memory_bytes))
+    head = ["id", "title", "run", "parallel", *_NUMBERS]
+    head += [f"peak_memory_bytes {node}" for node in nodes] + ["peak_source", "notes", "blanks"]
+    lines = [_line(row, nodes, redactor) for row in rows]
+    for config, (why, _) in without_row(experiment).items():
+        title = experiment.profile.configuration(config).title
+        blank = [""] * (len(head) - 3)
+        lines.append(
+            [_cell(config, redactor), _cell(title, redactor), *blank, _cell(f"row: {why}", redactor)]
+        )
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([_cell(name, redactor) for name in head])
+    writer.writerows(lines)
+    writer.writerow([f"redactions: {redactor.count}"])
+    return out.getvalue()
 
 
-def record_document(experiment: Experiment) -> dict[str, Any]:
-    """The document of `record.json`: plain values, no NaN."""
-    raise NotImplementedError
+def _line(row: Row, nodes: list[str], redactor: Redactor) -> list[str]:
+    numbers = [getattr(row, name) for name in _NUMBERS]
+    peaks = [row.peak_memory_bytes.get(node) for node in nodes]
+    blanks = "; ".join(f"{field}: {why}" for field, why in row.blanks.items())
+    return [
+        *(_cell(text, redactor) for text in (row.id, row.title, row.run, row.parallel)),
+        *("" if value is None else repr(value) for value in (*numbers, *peaks)),
+        *(_cell(text, redactor) for text in (row.peak_source, "; ".join(row.notes), blanks)),
+    ]
+
+
+def _cell(text: str, redactor: Redactor) -> str:
+    """Text for a spreadsheet: one line, and an apostrophe before whatever would start a formula."""
+    shown = " ".join(redactor(text).split())
+    return f"'{shown}" if shown.startswith(FORMULA_STARTS) else shown
+
+
+def sheet_json(experiment: Experiment, lang: Lang = "en") -> str:
+    """The text of `record.json`: strict JSON."""
+    document = record_document(experiment, lang)
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

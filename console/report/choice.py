@@ -1,0 +1,117 @@
+"""What the rows say about tomorrow's 7B LoRA, without words: the choice, and what the figures can't carry."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from console.core.ledger import catalogue
+from console.core.ledger.classic import SPARK_VISIBLE_GB, classic_account
+from console.core.ledger.flops import lora_parameters
+from console.core.record.experiment import Experiment
+from console.core.record.figures import Row
+from console.core.record.gaps import degradation
+from console.core.record.parameters import architecture_of
+from console.report.answers import Speed, speed
+from console.report.environment import memory_bytes, on_cpu, one_computer
+
+TARGET = "Qwen2.5-7B"
+TARGET_RANK = 8
+SEVEN_B = (6e9, 9e9)
+FULL_MEMORY = 0.9
+
+Limit = Literal["degraded", "cpu", "small model", "not lora", "one row", "no row", "one computer", "no pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """The account of a 7B LoRA on one Spark."""
+
+    weights_bytes: int
+    static_bytes: int
+    adapters: int
+    spark_bytes: float
+    exchanged_bytes: int
+    """FP32 adapter gradients that data parallelism exchanges per step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The row to choose if the figures carry the choice; `limits` say why they don't."""
+
+    row: Row | None
+    speed: Speed | None
+    limits: tuple[Limit, ...]
+    paper: Paper
+    varies: str
+    memory_share: float | None
+    """Highest peak of the row over the memory of its node."""
+
+    @property
+    def measured(self) -> bool:
+        return self.row is not None and not self.limits
+
+    @property
+    def stand_in(self) -> bool:
+        """What ran was no 7B LoRA on machines of its own."""
+        return bool({"degraded", "cpu", "small model", "not lora", "one computer"} & set(self.limits))
+
+    @property
+    def tight(self) -> bool:
+        return self.memory_share is not None and self.memory_share > FULL_MEMORY
+
+
+def choice(experiment: Experiment) -> Choice:
+    """Choose by tokens/s among runs that ended well; where two are alike, the one on fewer nodes."""
+    ranking = speed(experiment)
+    row = None
+    if ranking is not None:
+        row = ranking.fastest
+        if ranking.too_close:
+            row = min(ranking.ranked[:2], key=lambda candidate: len(candidate.peak_memory_bytes))
+    varies = experiment.profile.configuration(row.id).varies if row else ""
+    return Choice(row, ranking, _limits(experiment, ranking), _paper(), varies, _share(experiment, row))
+
+
+def _limits(experiment: Experiment, ranking: Speed | None) -> tuple[Limit, ...]:
+    found: list[Limit] = []
+    if degradation(experiment):
+        found.append("degraded")
+    if on_cpu(experiment):
+        found.append("cpu")
+    shapes = architecture_of(experiment.profile.model)
+    if shapes is None or not SEVEN_B[0] <= shapes.parameters.total <= SEVEN_B[1]:
+        found.append("small model")
+    if experiment.profile.settings.tuner != "lora":
+        found.append("not lora")
+    if one_computer(experiment):
+        found.append("one computer")
+    if ranking is None:
+        found.append("no row")
+    elif len(ranking.ranked) == 1:
+        found.append("one row")
+    elif all(len(row.peak_memory_bytes) < 2 for row in ranking.ranked):
+        found.append("no pair")
+    return tuple(found)
+
+
+def _paper() -> Paper:
+    shapes = catalogue.model(TARGET).architecture()
+    adapters = lora_parameters(shapes, TARGET_RANK).total
+    account = classic_account(shapes.parameters.total, trained=adapters)
+    return Paper(
+        weights_bytes=2 * shapes.parameters.total,
+        static_bytes=account.static_bytes,
+        adapters=adapters,
+        spark_bytes=SPARK_VISIBLE_GB * 1e9,
+        exchanged_bytes=4 * adapters,
+    )
+
+
+def _share(experiment: Experiment, row: Row | None) -> float | None:
+    shares = [
+        size / total
+        for node, size in (row.peak_memory_bytes if row else {}).items()
+        if size is not None
+        and node in experiment.nodes
+        and (total := memory_bytes(experiment.nodes[node].facts)) is not None
+    ]
+    return max(shares, default=None)

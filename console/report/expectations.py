@@ -1,0 +1,99 @@
+"""Hypotheses beside what was measured. A text is judged only where its wording leaves no doubt."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from console.core.record.experiment import Experiment
+from console.core.record.figures import Row
+from console.core.record.gaps import ended_well
+
+Outcome = Literal["agrees", "contradicted", "reader", "baseline", "no figure"]
+
+ALIKE = 0.03
+"""Differences below this share are not claimed from one run each."""
+
+_SHORTER = re.compile(
+    r"\bfaster\b|\bshorter\b|\bhalf the step time\b|更快|较快|缩短|减半|快于", re.IGNORECASE
+)
+_LONGER = re.compile(r"\bslower\b|\blonger step|拖住|更慢|较慢|慢于|变慢", re.IGNORECASE)
+_DOUBT = re.compile(r"\b(not|no|never|neither|unless)\b|n't\b|不|未必|没有|并非", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween (\S+?) and ([\w-]+)|介于\s*(\S+?)\s*[与和]\s*([\w-]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One configuration's hypothesis: its text, what came of it, and the figures that say so.
+
+    `reader` means that the wording can't be judged by rule: the measured ratio stands beside it.
+    `step_ratio` is step time over that of `against`.
+    """
+
+    config: str
+    text: str
+    outcome: Outcome
+    against: str = ""
+    step_ratio: float | None = None
+    tokens_ratio: float | None = None
+
+
+def expectations(experiment: Experiment) -> tuple[Expectation, ...]:
+    """In the order of the configurations; those that were not asked for at the end."""
+    usable = {name: row for name, row in experiment.rows.items() if ended_well(experiment, row)}
+    ids = [config for config in experiment.configurations if config in experiment.hypotheses]
+    ids += [config for config in experiment.hypotheses if config not in ids]
+    baseline = baseline_id(experiment)
+    return tuple(_judge(config, experiment.hypotheses[config], usable, baseline) for config in ids)
+
+
+def baseline_id(experiment: Experiment) -> str:
+    """The configuration that the others are compared with, of the path that is being run."""
+    degraded = experiment.profile.degraded_matrix
+    if degraded and degraded.baseline in experiment.configurations:
+        return degraded.baseline
+    return experiment.profile.matrix.baseline
+
+
+def _judge(config: str, text: str, rows: Mapping[str, Row], baseline: str) -> Expectation:
+    own = rows.get(config)
+    if own is None or own.steady_step_seconds is None:
+        return Expectation(config, text, "no figure")
+    if between := _between(text, own, rows):
+        return Expectation(config, text, between)
+    named = [other for other in rows if other != config and re.search(rf"\b{re.escape(other)}\b", text)]
+    against = named[0] if len(named) == 1 else baseline
+    if config == baseline and not named:
+        return Expectation(config, text, "baseline")
+    other = rows.get(against)
+    if other is None or not other.steady_step_seconds or against == config:
+        return Expectation(config, text, "no figure", against)
+    step = own.steady_step_seconds / other.steady_step_seconds
+    tokens = _ratio(own.tokens_per_second, other.tokens_per_second)
+    outcome = "reader" if len(named) > 1 else _direction(text, step)
+    return Expectation(config, text, outcome, against, step, tokens)
+
+
+def _between(text: str, own: Row, rows: Mapping[str, Row]) -> Outcome | None:
+    found = _BETWEEN.search(text)
+    if found is None:
+        return None
+    names = [name for name in found.groups() if name]
+    times = [rows[name].steady_step_seconds for name in names if name in rows]
+    known = [seconds for seconds in times if seconds is not None]
+    if len(known) != 2 or own.steady_step_seconds is None:
+        return "no figure"
+    return "agrees" if min(known) <= own.steady_step_seconds <= max(known) else "contradicted"
+
+
+def _direction(text: str, step_ratio: float) -> Outcome:
+    shorter, longer = bool(_SHORTER.search(text)), bool(_LONGER.search(text))
+    if shorter == longer or _DOUBT.search(text):
+        return "reader"
+    if abs(step_ratio - 1) < ALIKE:
+        return "contradicted"
+    return "agrees" if (step_ratio < 1) == shorter else "contradicted"
+
+
+def _ratio(own: float | None, other: float | None) -> float | None:
+    return own / other if own and other else None
