@@ -1,0 +1,106 @@
+"""How fast a Megatron log is read, against writing the same lines to a RichLog.
+
+Run it from the repository: `python tests/bench/bench_parse.py`. Both are timed in this one process. It exits
+1 when the reader takes fewer than 250 000 lines a second that carry no metric, or is less than 30 times as
+fast as `RichLog.write`.
+"""
+
+import asyncio
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from textual.app import App, ComposeResult  # noqa: E402
+from textual.widgets import RichLog  # noqa: E402
+
+from console.core.reading.diagnosis import load_rules  # noqa: E402
+from console.core.reading.facts import StepMetrics  # noqa: E402
+from console.core.reading.signatures import Signature  # noqa: E402
+from console.core.reading.trainlog import TrainLogReader  # noqa: E402
+
+LEAST_LINES_PER_SECOND, LEAST_RATIO = 250_000, 30
+LINES, RICH_LINES, ROUNDS, CHUNK_BYTES = 300_000, 4_000, 5, 1 << 16
+METRIC_EVERY = 500
+
+
+def plain_line(number: int) -> str:
+    """What fills a log between the metrics: NCCL's chatter, warnings, the framework's remarks."""
+    kinds = (
+        f"node-a:81:{number % 97} [0] NCCL INFO Channel {number % 24:02d}/24 : 0 1 2 3 4 5 6 7",
+        f"node-a:81:{number % 97} [0] NCCL INFO Trees [0] -1/-1/-1->1->0 [1] -1/-1/-1->1->0 #{number}",
+        f"/opt/py/lib/functional.py:{number}: UserWarning: the buffer is not writable, so it is copied",
+        f"[INFO:swift] sample {number}: a text of ordinary length that was shown for a look at the data",
+    )
+    return kinds[number % len(kinds)]
+
+
+def metric_line(number: int) -> str:
+    return (
+        f"{{'loss': 1.75962102, 'grad_norm': 1.54342008, 'learning_rate': 9.831e-05, "
+        f"'iteration': '{number + 1}/{LINES}', 'elapsed_time': '{number}s', 'remaining_time': '7s', "
+        f"'memory(GiB)': 18.85, 'train_speed(s/it)': {number / (number + 1) + 0.001:.6f}}}"
+    )
+
+
+def rules() -> tuple[Signature, ...]:
+    file = ROOT / "checklists" / "diagnosis.yaml"
+    return load_rules(file.read_text(encoding="utf-8"), file.name).signatures
+
+
+def read_rate(text: str, signatures: tuple[Signature, ...], steps: int) -> float:
+    """Lines a second, the median of a few rounds. Asserts that nothing was skipped to get there."""
+    data, count = text.encode(), text.count("\n")
+    rates = []
+    for _ in range(ROUNDS):
+        reader = TrainLogReader(signatures=signatures)
+        begin = time.perf_counter()
+        found = 0
+        for start in range(0, len(data), CHUNK_BYTES):
+            facts = reader.feed(data[start : start + CHUNK_BYTES])
+            found += sum(isinstance(fact, StepMetrics) for fact in facts)
+        reader.finish()
+        rates.append(count / (time.perf_counter() - begin))
+        if found != steps:
+            raise SystemExit(f"read {found} steps of {steps}")
+    return statistics.median(rates)
+
+
+class RichLogApp(App[None]):
+    def compose(self) -> ComposeResult:
+        yield RichLog()
+
+
+async def rich_rate(lines: list[str]) -> float:
+    """Lines a second that RichLog.write takes, its deferred rendering included."""
+    app = RichLogApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        widget = app.query_one(RichLog)
+        begin = time.perf_counter()
+        for line in lines:
+            widget.write(line)
+        return len(lines) / (time.perf_counter() - begin)
+
+
+def main() -> int:
+    signatures = rules()
+    plain = [plain_line(number) for number in range(LINES)]
+    mixed = [metric_line(number) if number % METRIC_EVERY == 0 else line for number, line in enumerate(plain)]
+    without = read_rate("\n".join(plain) + "\n", signatures, 0)
+    with_metrics = read_rate("\n".join(mixed) + "\n", signatures, LINES // METRIC_EVERY)
+    rich = asyncio.run(rich_rate(plain[:RICH_LINES]))
+    ratio = without / rich
+    print(f"signatures searched for       {len(signatures):>12}")
+    print(f"read, no metric lines         {without:>12,.0f} lines/s  (at least {LEAST_LINES_PER_SECOND:,})")
+    print(f"read, every {METRIC_EVERY}th a metric    {with_metrics:>12,.0f} lines/s")
+    print(f"RichLog.write                 {rich:>12,.0f} lines/s")
+    print(f"ratio                         {ratio:>12.1f}           (at least {LEAST_RATIO})")
+    return 0 if without >= LEAST_LINES_PER_SECOND and ratio >= LEAST_RATIO else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
