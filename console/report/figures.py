@@ -17,10 +17,12 @@ def number(value: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes as GiB (2^30), or MiB below 0.1 GiB."""
+    """Bytes as GiB (2^30), or MiB below 0.1 GiB; three digits."""
     if count is None:
         return MISSING
-    return f"{count / GIB:.1f} GiB" if count >= GIB / 10 else f"{count / MIB:.1f} MiB"
+    if count < GIB / 10:
+        return f"{count / MIB:.1f} MiB"
+    return f"{count / GIB:.1f} GiB" if count >= 10 * GIB else f"{count / GIB:.2f} GiB"
 
 
 def percent(share: float | None) -> str:

@@ -13,7 +13,8 @@ body { font: 9pt/1.34 "Helvetica Neue", Arial, "Noto Sans CJK SC", "PingFang SC"
 h1 { font-size: 14.5pt; margin: 0 0 1.5mm; }
 h2 { font-size: 10pt; margin: 2.6mm 0 .8mm; padding-bottom: .3mm; border-bottom: .3mm solid #9aa4af; }
 p { margin: .7mm 0; }
-table { border-collapse: collapse; width: 100%; font-size: 8.2pt; margin: 1mm 0; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-size: 8.2pt; margin: 1mm 0;
+  font-variant-numeric: tabular-nums; }
 th, td { border-bottom: .2mm solid #d3d8dd; padding: .35mm 1.3mm; text-align: left; vertical-align: top; }
 th { background: #f1f3f5; font-weight: 600; }
 em { color: #5a636d; font-style: normal; font-size: 8pt; }

@@ -98,8 +98,8 @@ def _reasons(
         "short rows": row_tokens is not None and row_tokens < 4096,
         "lora": settings.tuner == "lora",
         "recompute": settings.recompute == "full",
-        "link": bool(wide and narrow) and max(wide) < max(narrow),
-        "measured peak": measured,
+        "link": not one_computer(experiment) and bool(wide and narrow) and max(wide) < max(narrow),
+        "measured peak": measured and not on_cpu(experiment),
         "other dtype": measured and settings.dtype not in best.peak_source.split(" matrix product")[0],
     }
     return tuple(reason for reason, holds in applies.items() if holds)

@@ -51,7 +51,7 @@ def _environment(redactor: Redactor) -> Environment:
     )
 
     def short(value: str, length: int) -> Markup:
-        """One line of at most `length` characters; masked before it is cut, so that no half secret is left."""
+        """One line of at most `length` characters; masked before it is cut: no half secret is left."""
         masked = " ".join(redactor(value).split())
         cut = masked if len(masked) <= length else masked[: length - 1].rstrip() + "…"
         return Markup(escape(cut))

@@ -6,7 +6,7 @@ import json
 
 from console.core.record.acceptance import Lang, criteria, verdict
 from console.core.record.experiment import Experiment
-from console.core.record.figures import Row
+from console.core.record.figures import Row, Source
 from console.core.record.gaps import degradation, rows_in_order, without_row
 from console.report.document import record_document
 from console.report.environment import node_lines
@@ -37,6 +37,7 @@ def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
         "experiment": experiment,
         "profile": experiment.profile,
         "rows": rows_in_order(experiment),
+        "sources": {row.id: fresh_sources(row) for row in rows_in_order(experiment)},
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
         "nodes": node_lines(experiment),
         "degraded": degradation(experiment),
@@ -46,6 +47,16 @@ def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
     }
     body = render("record", lang, redactor, context)
     return body + render("masked", lang, redactor, {"count": redactor.count})
+
+
+def fresh_sources(row: Row) -> dict[str, list[Source]]:
+    """Sources by field, each named once: where it is first used."""
+    seen: list[Source] = []
+    fresh: dict[str, list[Source]] = {}
+    for field, sources in row.sources.items():
+        fresh[field] = [source for source in sources if source not in seen]
+        seen += fresh[field]
+    return fresh
 
 
 def sheet_csv(experiment: Experiment) -> str:
@@ -76,7 +87,8 @@ def _line(row: Row, nodes: list[str], redactor: Redactor) -> list[str]:
     blanks = "; ".join(f"{field}: {why}" for field, why in row.blanks.items())
     return [
         *(_cell(text, redactor) for text in (row.id, row.title, row.run, row.parallel)),
-        *("" if value is None else repr(value) for value in (*numbers, *peaks)),
+        *("" if value is None else f"{value:.9g}" for value in numbers),
+        *("" if size is None else str(size) for size in peaks),
         *(_cell(text, redactor) for text in (row.peak_source, "; ".join(row.notes), blanks)),
     ]
 

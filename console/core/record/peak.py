@@ -57,7 +57,8 @@ def _measured_peak(
     total = sum(value for value, _ in found.values())
     dtypes = " and ".join(sorted({dtype for _, dtype in found.values()}))
     parts = " + ".join(f"{node} {value:.4g}" for node, (value, _) in found.items())
-    words = f"measured dense {dtypes} matrix product: {parts} = {total:.4g} TFLOP/s (checklist)"
+    summed = f"{parts} = {total:.4g}" if len(found) > 1 else parts
+    words = f"measured dense {dtypes} matrix product: {summed} TFLOP/s (checklist)"
     if dtypes != settings.dtype:
         words += f"; the run trains in {settings.dtype}"
     sources = [

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
+from console.core.plan.matrix import Settings
 from console.core.reading.facts import StepMetrics
 from console.core.record.cells import LoggedRun
 from console.core.record.experiment import Experiment
@@ -12,7 +13,11 @@ _ENDS = {"failed": "failed", "stopped": "was stopped", "timed out": "ran out of 
 
 
 def remarks(
-    experiment: Experiment, run: RunView, logs: Mapping[str, LoggedRun], node: str | None
+    experiment: Experiment,
+    run: RunView,
+    logs: Mapping[str, LoggedRun],
+    settings: Settings,
+    node: str | None,
 ) -> tuple[str, ...]:
     """How the run ended, unsound steps, attempts, adoption, transport, findings. `node` logged the steps."""
     steps = logs[node].log.steps if node is not None else ()
@@ -21,7 +26,7 @@ def remarks(
         *_unsound(steps),
         *_attempts(experiment, run),
         *_adopted(run),
-        *_transport(experiment, run),
+        *_transport(run, settings),
         *_same_machine(experiment, run),
         *_findings(experiment, run),
     )
@@ -73,13 +78,13 @@ def _adopted(run: RunView) -> tuple[str, ...]:
     return (f"adopted while running, on {', '.join(nodes)}",) if nodes else ()
 
 
-def _transport(experiment: Experiment, run: RunView) -> tuple[str, ...]:
+def _transport(run: RunView, settings: Settings) -> tuple[str, ...]:
     seen = dict.fromkeys(transport.words for transport in run.transports)
     if seen:
         return (f"transport: {'; '.join(seen)}",)
     if len(run.nodes) < 2:
         return ()
-    if run.settings.get("use_cpu"):
+    if settings.use_cpu:
         return ("transport: gloo over TCP (no CUDA)",)
     return ("transport: NCCL's log lines show none",)
 

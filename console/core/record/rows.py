@@ -65,7 +65,7 @@ def build_row(
         peak_memory_bytes={node: _size(memory[memory_key(node)]) for node in run.nodes},
         peak_source=denominator.words,
         steps=len(logs[speed.node].log.steps) if speed.node else 0,
-        notes=(*remarks(experiment, run, logs, speed.node), *speed.notes, *_over_peak(cells)),
+        notes=(*remarks(experiment, run, logs, settings, speed.node), *speed.notes, *_over_peak(cells)),
         sources={name: cell.sources for name, cell in every.items() if cell.value is not None},
         blanks={name: cell.reason for name, cell in every.items() if cell.value is None},
         **{name: cell.value for name, cell in cells.items()},
