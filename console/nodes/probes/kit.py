@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ class Ran:
     @property
     def error(self) -> str:
         """The raw text that says what went wrong; never empty for a failure."""
-        if self.status is None:
+        if self.status is None or (self.status == 124 and not self.err):
             return f"no answer within {self.seconds:.0f} s\n{self.err}".strip()
         if self.status < 0:
             return f"{self.err}\nended by {_signal_name(-self.status)}".strip()
@@ -138,15 +139,13 @@ def ask_child(
 
     The answer is None when the program died, hung, or wrote nothing. Its arguments are JSON in `sys.argv[2]`.
     """
-    reading, writing = os.pipe()
-    argv = [interpreter or sys.executable, "-c", program, str(writing), json.dumps(dict(args))]
-    try:
-        ran = bounded(argv, seconds, pass_fds=(writing,))
-    finally:
-        os.close(writing)
-    os.set_blocking(reading, False)
-    with os.fdopen(reading, "rb") as stream:
-        body = stream.read() or b""
+    # A file, not a pipe: nobody reads while the child runs, and a pipe would block a long answer.
+    with tempfile.TemporaryFile() as stream:
+        number = stream.fileno()
+        argv = [interpreter or sys.executable, "-c", program, str(number), json.dumps(dict(args))]
+        ran = bounded(argv, seconds, pass_fds=(number,))
+        stream.seek(0)
+        body = stream.read()
     try:
         parsed = json.loads(body) if body else None
     except ValueError:

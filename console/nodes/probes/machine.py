@@ -33,6 +33,7 @@ _MEMORY_FIELDS = {
     "swap_total_bytes": "SwapTotal",
     "swap_free_bytes": "SwapFree",
 }
+SMI_SECONDS = 10
 BLOCK_BYTES = 32 << 20
 """Size of the free blocks by which fragmentation is told: large allocations of a device driver need them."""
 
@@ -113,7 +114,7 @@ def parse_cuda_version(table: str) -> str | None:
 
 def smi(*args: str) -> Ran:
     """nvidia-smi, bounded: with a wedged driver it blocks for minutes."""
-    return bounded(["timeout", "-k", "2", "10", "nvidia-smi", *args], 14)
+    return bounded(["timeout", "-k", "2", str(SMI_SECONDS), "nvidia-smi", *args], SMI_SECONDS + 4)
 
 
 def gpus(missing: dict[str, str]) -> list[dict[str, Any]]:
@@ -143,9 +144,9 @@ def gpus(missing: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def cuda_version(missing: dict[str, str]) -> str | None:
-    """The driver's CUDA version; None without a driver."""
-    if shutil.which("nvidia-smi") is None:
-        missing["cuda"] = "no nvidia-smi on this machine"
+    """The CUDA version of the driver; None without one. Not asked when `gpus` found that it does not answer."""
+    if "gpus" in missing:
+        missing["cuda"] = missing["gpus"]
         return None
     ran = smi()
     version = parse_cuda_version(ran.out)

@@ -1,0 +1,1 @@
+"""Probes as a node runs them, and the checklist that names them."""
