@@ -1,101 +1,47 @@
 """Symptom -> suspect -> first action: findings that come and go as facts, samples and states arrive."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from console.core.reading.facts import LogFact, Progress, Symptom
+from console.core.reading.findings import (
+    SEVERITIES,
+    Change,
+    Expectation,
+    Finding,
+    JobState,
+    LinkState,
+    NodeSample,
+    Severity,
+)
+from console.core.reading.lines import excerpt
+from console.core.reading.rules import (
+    FindingRule,
+    Limit,
+    Rules,
+    SampleCondition,
+    SymptomCondition,
+    load_rules,
+)
+from console.core.reading.seen import Seen
+from console.core.reading.situation import NodeSituation, Situation, Trouble
+from console.core.reading.watchers import WATCHERS
 
-from console.core.reading.facts import LogFact
-from console.core.reading.signatures import Signature
+__all__ = [
+    "Change",
+    "Diagnosis",
+    "Expectation",
+    "Finding",
+    "JobState",
+    "LinkState",
+    "NodeSample",
+    "Rules",
+    "Severity",
+    "load_rules",
+]
 
-Severity = Literal["note", "warning", "failure"]
-LinkState = Literal["up", "down", "unknown"]
-JobState = Literal["none", "starting", "running", "ended", "failed"]
-
-
-class Finding(BaseModel):
-    """One thing that is wrong now, and what to do first.
-
-    `key` tells two findings of one rule apart (rule id and node); `since` is the time it was raised, on the
-    caller's clock. `line`, `start_byte`, `end_byte` name the log text it rests on, if it rests on one.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: str
-    severity: Severity
-    title: str
-    seen: str
-    suspects: tuple[str, ...]
-    first_action: str
-    facts_link: str
-    node: str | None = None
-    since: float
-    line: int | None = None
-    start_byte: int | None = None
-    end_byte: int | None = None
-
-    @property
-    def key(self) -> tuple[str, str | None]:
-        return (self.id, self.node)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSample:
-    """What the sampler saw on a node. None = not readable there (never 0)."""
-
-    node: str
-    at: float
-    memory_used_bytes: int | None = None
-    memory_total_bytes: int | None = None
-    gpu_utilization: float | None = None
-    """0 to 1."""
-    gpu_power_watts: float | None = None
-    sm_clock_hertz: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
-    """What the plan says about this run; a field left None switches the rules off that need it."""
-
-    framework: str | None = None
-    nodes: tuple[str, ...] = ()
-    log_node: str | None = None
-    """The node whose log carries the metric lines (last-rank rule)."""
-    rdma: bool | None = None
-    rails: int | None = None
-    step_seconds: float | None = None
-    memory_bytes: int | None = None
-    save_steps: int | None = None
-    shared_cache: bool | None = None
-    idle_power_watts: float = 30.0
-    low_clock_hertz: float = 1.4e9
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A finding that was raised, or one that no longer holds."""
-
-    what: Literal["raised", "cleared"]
-    finding: Finding
-    at: float
-
-
-class Rules(BaseModel):
-    """`checklists/diagnosis.yaml`, checked."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @property
-    def signatures(self) -> tuple[Signature, ...]:
-        """What a `TrainLogReader` must look for so that the rules see it."""
-        raise NotImplementedError
-
-
-def load_rules(text: str, source: str = "diagnosis.yaml") -> Rules:
-    """Read the rule file's text. Raises InputError naming the field and what was expected."""
-    raise NotImplementedError
+JUDGE_SECONDS = 1.0
+READ_GAP = 3.0
+"""Readings further apart than this many seconds don't prove that a state lasted."""
 
 
 class Diagnosis:
@@ -105,30 +51,154 @@ class Diagnosis:
     all calls of one object.
     """
 
-    def __init__(self, rules: Rules, expectation: Expectation | None = None) -> None: ...
+    def __init__(self, rules: Rules, expectation: Expectation | None = None) -> None:
+        self._rules = rules
+        self._situation = Situation(expectation or Expectation())
+        self._judged_at: float | None = None
+        self._active: dict[tuple[str, str | None], Finding] = {}
 
     def facts(self, node: str, facts: Sequence[LogFact], at: float) -> tuple[Change, ...]:
-        """Facts read from one node's log, arrived at `at`."""
-        raise NotImplementedError
+        """Facts read from one node's log, arrived at `at`; none, if the bytes that arrived held none."""
+        self._situation.told(node, facts, at)
+        if all(isinstance(fact, Progress) for fact in facts):
+            return self._judge_again(at)
+        return self._judge(at)
 
     def output(self, node: str, at: float) -> None:
         """Any byte arrived from this node's log."""
-        raise NotImplementedError
+        self._situation.node(node).output_at = at
 
     def sample(self, sample: NodeSample) -> tuple[Change, ...]:
-        raise NotImplementedError
+        """One reading of a node."""
+        self._situation.node(sample.node).samples.append(sample)
+        return self._judge_again(sample.at)
 
     def link(self, node: str, state: LinkState, at: float) -> tuple[Change, ...]:
-        raise NotImplementedError
+        """The state of the link to a node; told again and again or only when it changes."""
+        situation = self._situation.node(node)
+        if situation.link == state:
+            return ()
+        situation.link, situation.link_since = state, at
+        return self._judge(at)
 
     def job(self, node: str, state: JobState, at: float) -> tuple[Change, ...]:
-        raise NotImplementedError
+        """What a node's files say about its job; told again and again or only when it changes."""
+        situation = self._situation.node(node)
+        if situation.job == state:
+            return ()
+        situation.job, situation.job_since = state, at
+        return self._judge(at)
 
     def tick(self, at: float) -> tuple[Change, ...]:
         """Look at what depends on time alone: silence and stalls. Call about once a second."""
-        raise NotImplementedError
+        return self._judge(at)
 
     @property
     def active(self) -> tuple[Finding, ...]:
-        """All findings that hold now, worst first."""
-        raise NotImplementedError
+        """All findings that hold now, worst first, older before newer."""
+        order = {severity: place for place, severity in enumerate(SEVERITIES)}
+        return tuple(sorted(self._active.values(), key=lambda one: (order[one.severity], one.since)))
+
+    def _judge_again(self, at: float) -> tuple[Change, ...]:
+        """Judge what comes often once a second only."""
+        due = self._judged_at is None or at - self._judged_at >= JUDGE_SECONDS
+        return self._judge(at) if due else ()
+
+    def _judge(self, at: float) -> tuple[Change, ...]:
+        self._judged_at = at
+        holding: dict[tuple[str, str | None], Finding] = {}
+        for rule in self._rules.findings:
+            for seen in self._seen(rule, at):
+                key = (rule.id, seen.node)
+                if key not in holding:
+                    holding[key] = self._active.get(key) or _finding(rule, seen, at)
+        raised = [Change("raised", holding[key], at) for key in holding if key not in self._active]
+        cleared = [Change("cleared", old, at) for key, old in self._active.items() if key not in holding]
+        self._active = holding
+        return (*cleared, *raised)
+
+    def _seen(self, rule: FindingRule, at: float) -> Sequence[Seen]:
+        match rule.when:
+            case SymptomCondition() as condition:
+                return [
+                    Seen(_words(trouble), node.name, trouble.fact)
+                    for node, trouble in self._troubles()
+                    if _is_symptom(trouble, condition)
+                ]
+            case SampleCondition() as condition:
+                return self._sampled(condition, at)
+            case condition:
+                return WATCHERS[condition.function](self._situation, condition.parameters, at)
+
+    def _troubles(self) -> Iterator[tuple[NodeSituation, Trouble]]:
+        for node in self._situation.nodes.values():
+            for trouble in node.troubles:
+                yield node, trouble
+
+    def _sampled(self, condition: SampleCondition, at: float) -> Sequence[Seen]:
+        situation = self._situation
+        moved = situation.moved_at
+        if condition.progress == "none" and moved is not None and at - moved < condition.for_seconds:
+            return ()
+        return [
+            Seen(values, node.name)
+            for node in situation.nodes.values()
+            if (values := _beyond(node, condition, at)) is not None
+        ]
+
+
+def _is_symptom(trouble: Trouble, condition: SymptomCondition) -> bool:
+    if not isinstance(trouble.fact, Symptom) or trouble.fact.signature not in condition.signatures:
+        return False
+    trained = trouble.after_step > 1
+    return condition.steps == "any" or (condition.steps == "some") == trained
+
+
+def _words(trouble: Trouble) -> Mapping[str, object]:
+    groups = trouble.fact.groups if isinstance(trouble.fact, Symptom) else ()
+    return {"text": excerpt(trouble.fact.text, 300), "step": trouble.after_step, "groups": groups}
+
+
+def _beyond(node: NodeSituation, condition: SampleCondition, at: float) -> Mapping[str, object] | None:
+    """Means of the limited readings if all of them were beyond their limits for long enough."""
+    since = at - condition.for_seconds
+    inside = [sample for sample in node.samples if sample.at >= since]
+    if node.job in ("ended", "failed", "none") or len(inside) < 3:
+        return None
+    before = [sample for sample in node.samples if sample.at < since]
+    if not before or inside[0].at - since > READ_GAP or at - inside[-1].at > READ_GAP:
+        return None
+    if not all(_outside(sample, limit) for sample in inside for limit in condition.limits):
+        return None
+    means = {
+        limit.field: sum(getattr(sample, limit.field) for sample in inside) / len(inside)
+        for limit in condition.limits
+    }
+    return {**means, "seconds": condition.for_seconds}
+
+
+def _outside(sample: NodeSample, limit: Limit) -> bool:
+    value = getattr(sample, limit.field)
+    if value is None:
+        return False
+    low = limit.at_least is None or value >= limit.at_least
+    return low and (limit.at_most is None or value <= limit.at_most)
+
+
+def _finding(rule: FindingRule, seen: Seen, at: float) -> Finding:
+    fact = seen.fact
+    first = (seen.first_suspect,) if seen.first_suspect else ()
+    return Finding(
+        id=rule.id,
+        severity=rule.severity,
+        title=rule.title,
+        seen=rule.seen.format(**seen.values),
+        suspects=(*first, *rule.suspects),
+        first_action=rule.first_action,
+        facts_link=rule.facts,
+        node=seen.node,
+        since=at,
+        line=fact.line if fact is not None else None,
+        start_byte=fact.start_byte if fact is not None else None,
+        end_byte=fact.end_byte if fact is not None else None,
+    )

@@ -23,7 +23,7 @@ from console.core.reading.marks import DATASET_MARK, FINAL_MARK, MARKS, Place, d
 from console.core.reading.metrics import MetricReader
 from console.core.reading.nccl import NCCL_MARKS, nccl_key
 from console.core.reading.signatures import Signature
-from console.core.reading.tracebacks import TRACEBACK_MARKS, TracebackReader
+from console.core.reading.tracebacks import TRACEBACK_MARKS, TracebackReader, rank_of
 from console.core.reading.workers import WORKER_MARKS, WorkerTable
 
 ARGUMENTS_MARK = b"Arguments will be saved in: "
@@ -155,7 +155,7 @@ class TrainLogReader:
             for literal in literals:
                 marks.setdefault(literal, []).append(handler)
         for signature in sorted(signatures, key=lambda one: min(map(len, one.contains))):
-            handler = _symptom(signature)
+            handler = self._symptom(signature)
             for literal in signature.contains:
                 within = next((known for known in marks if known in literal and marks[known]), literal)
                 handlers = marks.setdefault(within, [])
@@ -214,6 +214,15 @@ class TrainLogReader:
         self._learn("megatron" if "MegatronSft" in text else "swift")
         yield from ()
 
+    def _symptom(self, signature: Signature) -> Handler:
+        def handle(text: str, place: Place) -> Iterator[LogFact]:
+            quoted = self._tracebacks.open and rank_of(text)[1].startswith(" ")
+            symptom = None if quoted else signature.symptom(text, place)
+            if symptom is not None:
+                yield symptom
+
+        return handle
+
     def _mark(self, read: Callable[[str, Place], LogFact | None]) -> Handler:
         def handle(text: str, place: Place) -> Iterator[LogFact]:
             fact = read(text, place)
@@ -256,15 +265,6 @@ def _windows(
 
 def _distinct(hits: Sequence[tuple[int, tuple[Handler, ...]]]) -> tuple[Handler, ...]:
     return tuple(dict.fromkeys(handler for _, handlers in hits for handler in handlers))
-
-
-def _symptom(signature: Signature) -> Handler:
-    def handle(text: str, place: Place) -> Iterator[LogFact]:
-        symptom = signature.symptom(text, place)
-        if symptom is not None:
-            yield symptom
-
-    return handle
 
 
 def _framework(text: str | None) -> Framework:
