@@ -170,7 +170,7 @@ def _beyond(node: NodeSituation, condition: SampleCondition, at: float) -> Mappi
         return None
     if not all(_outside(sample, limit) for sample in inside for limit in condition.limits):
         return None
-    means = {
+    means: dict[str, object] = {
         limit.field: sum(getattr(sample, limit.field) for sample in inside) / len(inside)
         for limit in condition.limits
     }

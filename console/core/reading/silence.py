@@ -1,7 +1,7 @@
 """What it means when nothing comes: rendezvous, data preparation, hang, stall, a node that is gone.
 
-Silence counts only as far as the link can be trusted: while it is down nothing is concluded, and after it came
-back the clock starts anew.
+Silence counts only as far as the link can be trusted: while it is down nothing is concluded, and after it
+came back the clock starts anew.
 """
 
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ def stall(situation: Situation, parameters: Parameters, now: float) -> Sequence[
 
 
 def log_node_unread(situation: Situation, parameters: Parameters, now: float) -> Sequence[Seen]:
-    """Megatron prints metrics on the last rank only; that log has not come while another node is past start."""
+    """Megatron prints metrics on the last rank only, and that log has not come while another node started."""
     expected = situation.expected.log_node
     if situation.framework != "megatron" or expected is None or situation.steps:
         return ()
@@ -125,13 +125,13 @@ def peer_ended(situation: Situation, parameters: Parameters, now: float) -> Sequ
 
 def no_contact(situation: Situation, parameters: Parameters, now: float) -> Sequence[Seen]:
     """The link to a node with a job has been down for a while. Says nothing about the job."""
-    return [
-        Seen({"seconds": now - node.link_since}, node.name)
-        for node in situation.nodes.values()
-        if node.link == "down"
-        and node.job in ("starting", "running")
-        and now - node.link_since >= parameters["seconds"]
-    ]
+    seen = []
+    for node in situation.nodes.values():
+        silent = now - node.link_since
+        busy = node.job in ("starting", "running")
+        if node.link == "down" and busy and silent >= parameters["seconds"]:
+            seen.append(Seen({"seconds": silent}, node.name))
+    return seen
 
 
 def _same_rank(situation: Situation, node: NodeSituation) -> str | None:

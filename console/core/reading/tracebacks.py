@@ -131,9 +131,11 @@ class TracebackReader:
         return _traceback(match[1], match[2], rank, excerpt(text), False, start_byte, end_byte, line)
 
     def _close(
-        self, rank: int | None, end_byte: int, kind: str = "unfinished traceback", message: str = ""
+        self, rank: int | None, end_byte: int, kind: str = "unfinished traceback", message: str | None = None
     ) -> Traceback:
         state = self._open.pop(rank)
+        if message is None:
+            message = (state.tail or state.head)[-1].strip()
         framed = state.kind is None
         return _traceback(
             state.kind or kind, message, rank, state.text(), framed, state.start_byte, end_byte, state.line
