@@ -10,8 +10,9 @@ from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import degradation
 from console.core.record.parameters import architecture_of
-from console.report.answers import Speed, speed
+from console.report.answers import Compared, Speed, speed
 from console.report.environment import memory_bytes, on_cpu, one_computer
+from console.report.expectations import ALIKE
 
 TARGET = "Qwen2.5-7B"
 TARGET_RANK = 8
@@ -53,6 +54,23 @@ class Choice:
     def stand_in(self) -> bool:
         """What ran was no 7B LoRA on machines of its own."""
         return bool({"degraded", "cpu", "small model", "not lora", "one computer"} & set(self.limits))
+
+    @property
+    def unsound(self) -> str:
+        """Why the row's loss is blank; empty when it ended with a finite one."""
+        return self.row.blanks.get("final_loss", "") if self.row else ""
+
+    @property
+    def others(self) -> tuple[Compared, ...]:
+        """Further rows that beat the baseline on fewer nodes; together with the choice they never ran."""
+        compared = self.speed.compared if self.speed else ()
+        return tuple(
+            one
+            for one in compared
+            if one.row is not self.row
+            and (one.tokens_ratio or 0) > 1 + ALIKE
+            and len(one.row.peak_memory_bytes) < len(self.row.peak_memory_bytes if self.row else ())
+        )
 
     @property
     def tight(self) -> bool:

@@ -34,6 +34,7 @@ def _context(experiment: Experiment, lang: Lang) -> dict[str, Any]:
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
         "verdict": verdict(experiment, lang),
         "criteria": criteria(experiment, lang),
+        "rule": "LoRA" if profile.settings.tuner == "lora" else "Megatron",
         "speed": speed(experiment),
         "expectations": expectations(experiment),
         "memory": memory(experiment),

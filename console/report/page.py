@@ -16,7 +16,7 @@ p { margin: .7mm 0; }
 table { border-collapse: collapse; width: 100%; font-size: 8.2pt; margin: 1mm 0;
   font-variant-numeric: tabular-nums; }
 th, td { border-bottom: .2mm solid #d3d8dd; padding: .35mm 1.3mm; text-align: left; vertical-align: top; }
-th { background: #f1f3f5; font-weight: 600; }
+th { background: #f1f3f5; font-weight: 600; white-space: nowrap; }
 em { color: #5a636d; font-style: normal; font-size: 8pt; }
 @media print { body { margin: 0; max-width: none; font-size: 7.9pt; } table { font-size: 7.4pt; }
   h2 { break-after: avoid; } tr { break-inside: avoid; } }

@@ -31,13 +31,14 @@ _MARKDOWN = str.maketrans(
         "\t": " ",
     }
 )
+_GAPS = re.compile(r"\n{3,}")
 _LOOSE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
 def render(template: str, lang: Lang, redactor: Redactor, context: dict[str, Any]) -> str:
     """The template of that language, e.g. `summary.en.md.j2`."""
     text = _environment(redactor).get_template(f"{template}.{lang}.md.j2").render(context)
-    return text.rstrip("\n") + "\n"
+    return _GAPS.sub("\n\n", text).rstrip("\n") + "\n"
 
 
 def _environment(redactor: Redactor) -> Environment:

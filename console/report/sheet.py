@@ -39,6 +39,7 @@ def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
         "rows": rows_in_order(experiment),
         "sources": {row.id: fresh_sources(row) for row in rows_in_order(experiment)},
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
+        "rule": "LoRA" if experiment.profile.settings.tuner == "lora" else "Megatron",
         "nodes": node_lines(experiment),
         "degraded": degradation(experiment),
         "verdict": verdict(experiment, lang),

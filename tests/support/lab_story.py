@@ -21,8 +21,18 @@ CHECKLIST = """
 name: short
 title: Short walk
 items:
-  - {number: 1, id: baseline, title: Baseline, title_zh: 基线, why: numbers, steps: [{id: look, title: Look, probe: baseline}]}
-  - {number: 2, id: pair, title: Pair, title_zh: 双机, why: reach, steps: [{id: meet, title: Meet, probe: pair}]}
+  - number: 1
+    id: baseline
+    title: Baseline
+    title_zh: 基线
+    why: numbers
+    steps: [{id: look, title: Look, probe: baseline}]
+  - number: 2
+    id: pair
+    title: Pair
+    title_zh: 双机
+    why: reach
+    steps: [{id: meet, title: Meet, probe: pair}]
 """
 
 PROFILE = """
@@ -46,7 +56,8 @@ matrix:
     - {{id: E0, title: one node, mode: swift, varies: nothing}}
     - {{id: E1, title: "two nodes, data parallel", mode: swift, varies: data parallel, nodes: 2}}
     - {{id: R1, title: recompute off, mode: swift, varies: recompute, settings: {{recompute: none}}}}
-    - {{id: G1, title: half the accumulation, mode: swift, varies: accumulation, settings: {{global_batch: 8}}}}
+    - {{id: G1, title: half the accumulation, mode: swift, varies: accumulation,
+       settings: {{global_batch: 8}}}}
     - {{id: P2, title: pipeline, mode: megatron, varies: pipeline parallel, nodes: 2, pipeline_parallel: 2}}
 """
 
@@ -103,7 +114,8 @@ def train_log(
         )
     if mean_tokens is not None:
         lines.append(
-            f"[INFO:swift] Dataset Token Length: {mean_tokens:.6f}±30.000000, min=20.000000, max=200.000000, size=320"
+            f"[INFO:swift] Dataset Token Length: {mean_tokens:.6f}±30.000000, "
+            "min=20.000000, max=200.000000, size=320"
         )
     lines.append("[INFO:swift] Start time of running main: 2026-11-29 14:10:00.000000")
     elapsed = 0.0
@@ -114,7 +126,8 @@ def train_log(
         tokens = f"'num_input_tokens_seen': {tokens_per_step * number}, " if tokens_per_step else ""
         memory = f"'memory(GiB)': {memory_gib:.2f}, " if memory_gib else ""
         lines.append(
-            f"{{'loss': {loss}, 'grad_norm': {norm}, 'learning_rate': 1e-05, 'epoch': {number / len(steps):.2f}, "
+            f"{{'loss': {loss}, 'grad_norm': {norm}, 'learning_rate': 1e-05, "
+            f"'epoch': {number / len(steps):.2f}, "
             f"{tokens}'global_step/max_steps': '{number}/{len(steps)}', 'elapsed_time': '{int(elapsed)}s', "
             f"'remaining_time': '0s', {memory}'train_speed(s/it)': {elapsed / number:.6f}}}"
         )
@@ -136,6 +149,8 @@ class Story:
     peaks: str = "[]"
     only: tuple[str, ...] = ("E0", "E1")
     facts: Mapping[str, Any] = field(default_factory=lambda: CPU_FACTS)
+    peak: int = 700 << 20
+    """What a node reads when a run names no peak of its own."""
     at: datetime = START
     events: list[ev.Event] = field(default_factory=list)
 
@@ -233,7 +248,7 @@ class Story:
         logged = LoggedRun(
             log=read_whole(log), file=f"logs/node-a/{run}.log", sha256=hashlib.sha256(log).hexdigest()
         )
-        sizes = {node: peaks.get(node, 700 << 20) for node in names}
+        sizes = {node: peaks.get(node, self.peak) for node in names}
         return build_row(
             self.experiment,
             run,
@@ -275,6 +290,7 @@ def spark(only: tuple[str, ...] = ("E0", "E1", "R1")) -> Story:
         peaks=GB10_PEAK,
         only=only,
         facts=GPU_FACTS,
+        peak=20 * GIB,
     )
 
 

@@ -86,7 +86,7 @@ def _transport(run: RunView, settings: Settings) -> tuple[str, ...]:
         return ()
     if settings.use_cpu:
         return ("transport: gloo over TCP (no CUDA)",)
-    return ("transport: NCCL's log lines show none",)
+    return ("transport: not known, the log holds no NCCL lines",)
 
 
 def _same_machine(experiment: Experiment, run: RunView) -> tuple[str, ...]:
