@@ -8,11 +8,12 @@ from pathlib import Path
 
 from console.core.errors import HostKeyUnknown, LabError
 from console.core.plan.launch import fill
-from console.core.plan.profile import NodeSpec, Profile
+from console.core.plan.profile import ContainerEnvironment, NodeSpec, Profile
 from console.core.plan.service import BorrowedService, NoService, filled, for_node, start_order
 from console.core.record.events import LinkChanged
 from console.engine.recorder import Recorder
 from console.nodes import hostkeys
+from console.nodes.container import install_python
 from console.nodes.embedded import embedded_nodes
 from console.nodes.ssh import LinkState, Node, SshTarget
 
@@ -65,7 +66,10 @@ async def assembled(
             if recorder is not None:
                 stack.callback(_watch_link(node, recorder))
             await _connect(node, accept_new or profile.policies.accept_new_host_keys)
-            crew[spec.name] = Member(spec, node, await _places(profile, spec, node, folder))
+            places = await _places(profile, spec, node, folder)
+            if recorder is not None and isinstance(profile.environment, ContainerEnvironment):
+                places["python"] = await _container_python(profile, profile.environment, spec, node, places)
+            crew[spec.name] = Member(spec, node, places)
         yield crew
 
 
@@ -73,8 +77,14 @@ async def _targets(profile: Profile, folder: Path, stack: AsyncExitStack) -> dic
     if not profile.embedded:
         return {spec.name: _target(spec) for spec in profile.nodes}
     names = [spec.name for spec in profile.nodes]
-    served = await stack.enter_async_context(embedded_nodes((folder / "nodes").absolute(), names))
+    root = (folder / "nodes").absolute()
+    served = await stack.enter_async_context(embedded_nodes(root, names, environment=_own_words(profile)))
     return {node.name: node.target for node in served}
+
+
+def _own_words(profile: Profile) -> dict[str, str]:
+    """The lab's variables that need no node to be filled in: embedded shells have them like a login would."""
+    return {name: value for name, value in profile.env.items() if "{" not in value}
 
 
 def _target(spec: NodeSpec) -> SshTarget:
@@ -135,6 +145,22 @@ async def _places(profile: Profile, spec: NodeSpec, node: Node, folder: Path) ->
     places["python"] = _absolute(fill(python, places), home)
     places["shared"] = _absolute(fill(profile.shared, places), home)
     return places
+
+
+async def _container_python(
+    profile: Profile, environment: ContainerEnvironment, spec: NodeSpec, node: Node, places: Mapping[str, str]
+) -> str:
+    """The program that stands for the image's interpreter on this node."""
+    return await install_python(
+        node,
+        f"python-{profile.name}",
+        image=environment.image,
+        python=spec.python,
+        mounts=[places["shared"]],
+        docker=environment.docker,
+        ulimits=environment.ulimits,
+        extra_args=environment.extra_args,
+    )
 
 
 def _absolute(path: str, home: str) -> str:

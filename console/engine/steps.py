@@ -85,7 +85,7 @@ class StepRunner:
     def _arguments(self, probe: str, member: Member) -> dict[str, Any]:
         """What the profile says to a probe; a step's own `args` come on top."""
         if probe == "microbench":
-            return {"dtype": self.profile.settings.dtype, "gpu": 0}
+            return {"dtype": self.profile.settings.dtype, "gpu": member.spec.gpu or 0}
         if probe == "environment":
             environment = self.profile.environment
             if isinstance(environment, ContainerEnvironment):

@@ -106,6 +106,8 @@ def _swift_flags(model: ModelSpec, dataset: Dataset, settings: Settings, accumul
             "warmup_ratio": settings.warmup_fraction,
             "gradient_checkpointing": settings.recompute != "none",
             "include_num_input_tokens_seen": True,
+            # without the bar the metrics are printed in full precision, not in four digits
+            "disable_tqdm": True,
             "use_cpu": settings.use_cpu or None,
             "max_steps": settings.max_steps,
             "num_train_epochs": settings.epochs,

@@ -69,10 +69,14 @@ class VenvEnvironment(Part):
 
 
 class ContainerEnvironment(Part):
-    """A container image, named by digest."""
+    """A container image, named by digest. `python` of each node is then the interpreter inside the image."""
 
     kind: Literal["container"] = "container"
+    docker: list[str] = ["docker"]
+    """The command in front, e.g. [sudo, -n, docker]."""
     image: str = Field(pattern=r"^\S+@sha256:[0-9a-f]{64}$")
+    ulimits: list[str] = ["memlock=-1", "stack=67108864"]
+    """RDMA pins memory, so memlock has to be unlimited."""
     extra_args: list[str] = []
 
 
@@ -182,6 +186,8 @@ class Profile(Part):
     nodes: list[NodeSpec] = Field(min_length=1, max_length=16)
     environment: Annotated[VenvEnvironment | ContainerEnvironment, Field(discriminator="kind")]
     network: Network = Network()
+    device: str | None = None
+    """The device's name in the ledger's catalogue, e.g. GB10."""
     gpus_per_node: int | None = Field(default=None, ge=0)
     """What the driver must list on every node; 0 for nodes without a GPU."""
     shared: str

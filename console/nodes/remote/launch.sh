@@ -32,7 +32,7 @@ printf 'pid=%s\nstart_ticks=%s\npgid=%s\nboot_id=%s\nhelper_pid=%s\nstarted_at=%
 . "$dir/.secrets"
 rm -f "$dir/.secrets"
 @EXPORTS@
-export LAB_RUN_DIR=$dir
+export LAB_RUN_DIR=$dir LAB_RUN_ID=${dir#"$HOME/.lab/"}
 (cd @CWD@ && exec @ARGV@)
 code=$?
 
