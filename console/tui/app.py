@@ -28,7 +28,7 @@ from console.tui.screens.record import RecordScreen
 from console.tui.screens.runs import RunsScreen
 from console.tui.screens.summary import SummaryScreen
 from console.tui.screens.window import WindowScreen
-from console.tui.theme import THEME
+from console.tui.theme import ANSI, THEME
 from console.tui.widgets.confirm import ConfirmPanel, QuitPanel
 from console.tui.widgets.decision_panel import Answer, DecisionPanel
 from console.tui.widgets.help import HelpPanel
@@ -101,6 +101,7 @@ class LabApp(App[Left]):
     def on_mount(self) -> None:
         self.register_theme(THEME)
         self.theme = THEME.name
+        self.ansi_theme_dark = ANSI
         self._end_listening = self.session.listen(self._event_arrived)
         self.set_interval(TICK_SECONDS, self._tick)
         for name, screen in self._lab_screens.items():

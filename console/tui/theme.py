@@ -1,5 +1,6 @@
 """Colours that stay apart when a terminal has sixteen of them."""
 
+from rich.terminal_theme import TerminalTheme
 from textual.theme import Theme
 
 THEME = Theme(
@@ -17,3 +18,29 @@ THEME = Theme(
     boost="#303030",
     dark=True,
 )
+
+ANSI = TerminalTheme(
+    (16, 16, 16),
+    (228, 228, 228),
+    [
+        (0, 0, 0),
+        (255, 85, 85),
+        (85, 255, 85),
+        (255, 255, 85),
+        (95, 175, 215),
+        (255, 85, 255),
+        (85, 255, 255),
+        (208, 208, 208),
+    ],
+    [
+        (128, 128, 128),
+        (255, 85, 85),
+        (135, 255, 135),
+        (255, 255, 135),
+        (135, 175, 255),
+        (255, 135, 255),
+        (135, 255, 255),
+        (255, 255, 255),
+    ],
+)
+"""What the named colours of states mean; with sixteen colours each comes out under its own name again."""

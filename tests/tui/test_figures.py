@@ -5,9 +5,12 @@ from datetime import timedelta
 
 import pytest
 from rich.cells import cell_len
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 
 from console.tui import figures, signs
 from console.tui.actions import GLOBAL, LOCAL
+from console.tui.theme import ANSI
 from tui.support import OPENED
 
 
@@ -55,6 +58,14 @@ def test_every_glyph_is_one_cell() -> None:
     glyphs = {sign.glyph for table in tables for sign in table.values()} | set("█░▢◆×━─▶→…·")
     assert len(tables) >= 8
     assert all(cell_len(glyph) == 1 for glyph in glyphs)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [(1, "bright_red"), (2, "bright_green"), (3, "bright_yellow"), (6, "bright_cyan")]
+)
+def test_state_colours_stay_apart_with_sixteen_colours(place: int, name: str) -> None:
+    shown = RichColor.from_triplet(ANSI.ansi_colors[place]).downgrade(ColorSystem.STANDARD)
+    assert shown.number == RichColor.parse(name).number
 
 
 def test_every_key_has_a_name_a_person_can_press() -> None:

@@ -1,5 +1,6 @@
 """What the screens look like, few and meaningful, at the smallest size and at a comfortable one."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,10 +11,16 @@ from textual.pilot import Pilot
 from console.core.record import events as ev
 from console.tui.actions import SCREENS
 from console.tui.app import LabApp, render_screenshot
+from tui.draw_readme import PICTURE, draw_window
 from tui.support import FakeSession, at, decision, item_four, opening, page, story, walk
 
 SIZES = [(80, 24), (120, 40)]
 Compare = Callable[..., bool]
+
+
+def words_of(svg: str) -> list[str]:
+    """The text of a picture, without the ids that change with every drawing."""
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
 
 
 def shown(session: FakeSession, lang: str = "en") -> LabApp:
@@ -79,6 +86,11 @@ def test_hypotheses(snap_compare: Compare, folder: Path) -> None:
 @pytest.mark.parametrize("key", ["R", "q", "question_mark"])
 def test_panel(snap_compare: Compare, folder: Path, key: str) -> None:
     assert snap_compare(shown(story(folder)), terminal_size=(80, 24), run_before=on("window", key))
+
+
+async def test_the_readmes_picture_is_what_the_window_screen_shows(folder: Path) -> None:
+    drawn = await draw_window(folder)
+    assert words_of(drawn) == words_of(PICTURE.read_text()), "draw it anew: python tests/tui/draw_readme.py"
 
 
 async def test_a_screenshot_can_be_taken_without_a_terminal(folder: Path) -> None:

@@ -120,7 +120,7 @@ def walk_text(experiment: Experiment, now: datetime, words: Words, width: int) -
         text.append(f"{words('checklist.of')} {figures.clock(whole)}")
     verdict = experiment.verdict or so_far(experiment)
     label = words("checklist.verdict") if experiment.verdict else words("checklist.so_far")
-    end = say(f"{label}: ", (plain(verdict or "–"), "bold"), " ")
+    end = say(f"{label}: ", (plain(words.state(verdict) if verdict else "–"), "bold"), " ")
     text.append(" " * max(2, width - text.cell_len - end.cell_len))
     return text.append_text(end)
 

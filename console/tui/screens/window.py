@@ -145,7 +145,7 @@ def service_text(experiment: Experiment, now: datetime, words: Words) -> Text:
     if isinstance(takes, int | float) and experiment.window_ends and service.was_stopped:
         latest = experiment.window_ends.timestamp() - takes
         by = figures.time_of_day(datetime.fromtimestamp(latest, tz=now.tzinfo))
-        text.append(f"  restore ≈ {figures.span(takes)}: by {by}", "yellow")
+        text.append("  " + words("window.restore_takes", time=figures.span(takes), by=by), "yellow")
     return text
 
 
@@ -156,7 +156,9 @@ def progress_text(experiment: Experiment, words: Words) -> Text:
         found = signs.sign(signs.ITEM, experiment.items[item.id].state)
         checklist.append(found.glyph, found.style)
     checklist.append("  ")
-    checklist.append(plain(experiment.verdict or words("window.verdict_open")))
+    checklist.append(
+        plain(words.state(experiment.verdict) if experiment.verdict else words("window.verdict_open"))
+    )
     matrix = say(f"{words('window.matrix')}  ")
     for config in experiment.configurations:
         attempts = experiment.runs_of(config)
