@@ -6,7 +6,7 @@ interpreter that runs this, and filled again only when the requirements change. 
 by digest.
 
 `isolated`: what is installed here does not belong to the system. `reproducible`: there is a list of packages
-with its sha256, or the image's digest.
+with its sha256, or the image's digest. `run_as` is the name under which this node's docker knows the image.
 """
 
 import hashlib
@@ -124,25 +124,32 @@ def _container(image: str, interpreter: str) -> dict[str, Any]:
         raise Failed("bad arguments", f"the image {image!r} is not named by digest")
     if shutil.which("docker") is None:
         raise Failed("missing", "no docker on this machine")
-    ran = bounded(["docker", "image", "inspect", image], 30)
+    wanted = image.rsplit("@", 1)[1]
+    # An image that was built here, not pulled, has no digest in a registry; its own id stands for one.
+    reference = image
+    ran = bounded(["docker", "image", "inspect", reference], 30)
+    if not ran.ok and "No such image" in ran.err:
+        reference = wanted
+        by_id = bounded(["docker", "image", "inspect", reference], 30)
+        ran = by_id if by_id.ok else ran
     if not ran.ok:
         raise Failed("missing" if "No such image" in ran.err else "docker", ran.error, image=image)
     found = json.loads(ran.out)[0]
     digests = [str(digest) for digest in found.get("RepoDigests") or ()]
-    wanted = image.rsplit("@", 1)[1]
     matches = any(digest.endswith(wanted) for digest in digests) or found.get("Id") == wanted
     return {
         "kind": "container",
         "isolated": True,
         "reproducible": matches,
         "image": image,
+        "run_as": reference,
         "image_digest": wanted if matches else None,
         "image_id": found.get("Id"),
         "repo_digests": digests,
         "image_architecture": found.get("Architecture"),
         "architecture": platform.machine(),
         "image_bytes": found.get("Size"),
-        **_packages_in(image, interpreter),
+        **_packages_in(reference, interpreter),
     }
 
 

@@ -144,7 +144,7 @@ def gpus(missing: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def cuda_version(missing: dict[str, str]) -> str | None:
-    """The CUDA version of the driver; None without one. Not asked when `gpus` found that it does not answer."""
+    """The driver's CUDA version; not asked for when `gpus` found that the driver does not answer."""
     if "gpus" in missing:
         missing["cuda"] = missing["gpus"]
         return None

@@ -124,7 +124,7 @@ def _model(path: Path, build: dict[str, int], texts: list[str]) -> tuple[dict[st
         files = {file.name: _sha256(file) for file in sorted(part.iterdir())}
         made = {"build": wanted, "parameters": parameters, "files": files}
         (part / _MARK).write_text(json.dumps(made, indent=1), encoding="utf-8")
-        _put_in_place(part, path)
+        _put_in_place(part, path, wanted)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     # Another node may have put its own there first: with the same arguments it holds the same bytes.
@@ -134,11 +134,13 @@ def _model(path: Path, build: dict[str, int], texts: list[str]) -> tuple[dict[st
     return _figures(mark), True
 
 
-def _put_in_place(part: Path, path: Path) -> None:
-    """Rename the finished folder; an older build of other arguments makes way."""
+def _put_in_place(part: Path, path: Path, wanted: dict[str, int]) -> None:
+    """Rename the finished folder; an older build of other arguments, or a damaged one, makes way."""
     old = path.with_name(f"{path.name}.old-{_self()}")
-    with contextlib.suppress(FileNotFoundError):
-        path.rename(old)
+    mark = _mark(path)
+    if mark is not None and (mark["build"] != wanted or not _intact(path, mark)):
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(old)
     try:
         part.rename(path)
     except OSError:
