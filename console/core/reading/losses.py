@@ -35,7 +35,7 @@ def nan_loss(situation: Situation, parameters: Parameters, now: float) -> Sequen
 def loss_explodes(situation: Situation, parameters: Parameters, now: float) -> Sequence[Seen]:
     """Within the first `lines` logged steps the loss has grown to `factor` times the first."""
     step = situation.last_step
-    losses = _finite(situation.first_losses)
+    losses = [loss for loss in _finite(situation.first_losses) if loss > 0]
     if step is None or not losses or not _number(step.loss):
         return ()
     first, loss = losses[0], step.loss or 0.0
