@@ -1,14 +1,17 @@
 """How fast a Megatron log is read, against writing the same lines to a RichLog.
 
-Run it from the repository: `python tests/bench/bench_parse.py`. Both are timed in this one process. It exits
-1 when the reader takes fewer than 250 000 lines a second that carry no metric, or is less than 30 times as
-fast as `RichLog.write`.
+Run it from the repository: `python tests/bench/bench_parse.py`. Both are timed in this one process, whose CPU
+time is what counts, so that other work on the machine does not; the rate by the clock on the wall, which on a
+busy machine is lower, stands beside it. It exits 1 when the reader takes fewer than 250 000 lines a second
+that carry no metric, or is less than 30 times as fast as `RichLog.write`.
 """
 
 import asyncio
-import statistics
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +28,22 @@ from console.core.reading.trainlog import TrainLogReader  # noqa: E402
 LEAST_LINES_PER_SECOND, LEAST_RATIO = 250_000, 30
 LINES, RICH_LINES, ROUNDS, CHUNK_BYTES = 300_000, 4_000, 5, 1 << 16
 METRIC_EVERY = 500
+
+
+@dataclass
+class Rate:
+    """Lines a second, by this process's CPU time and by the wall clock."""
+
+    cpu: float = 0.0
+    wall: float = 0.0
+
+
+@contextmanager
+def timed(lines: int) -> Iterator[Rate]:
+    rate, cpu, wall = Rate(), time.process_time(), time.perf_counter()
+    yield rate
+    rate.cpu = lines / (time.process_time() - cpu)
+    rate.wall = lines / (time.perf_counter() - wall)
 
 
 def plain_line(number: int) -> str:
@@ -51,22 +70,22 @@ def rules() -> tuple[Signature, ...]:
     return load_rules(file.read_text(encoding="utf-8"), file.name).signatures
 
 
-def read_rate(text: str, signatures: tuple[Signature, ...], steps: int) -> float:
-    """Lines a second, the median of a few rounds. Asserts that nothing was skipped to get there."""
+def read_rate(text: str, signatures: tuple[Signature, ...], steps: int) -> Rate:
+    """The median round of a few. Raises SystemExit if a step was skipped to get there."""
     data, count = text.encode(), text.count("\n")
     rates = []
     for _ in range(ROUNDS):
         reader = TrainLogReader(signatures=signatures)
-        begin = time.perf_counter()
         found = 0
-        for start in range(0, len(data), CHUNK_BYTES):
-            facts = reader.feed(data[start : start + CHUNK_BYTES])
-            found += sum(isinstance(fact, StepMetrics) for fact in facts)
-        reader.finish()
-        rates.append(count / (time.perf_counter() - begin))
+        with timed(count) as rate:
+            for start in range(0, len(data), CHUNK_BYTES):
+                facts = reader.feed(data[start : start + CHUNK_BYTES])
+                found += sum(isinstance(fact, StepMetrics) for fact in facts)
+            reader.finish()
+        rates.append(rate)
         if found != steps:
             raise SystemExit(f"read {found} steps of {steps}")
-    return statistics.median(rates)
+    return sorted(rates, key=lambda one: one.cpu)[ROUNDS // 2]
 
 
 class RichLogApp(App[None]):
@@ -74,16 +93,15 @@ class RichLogApp(App[None]):
         yield RichLog()
 
 
-async def rich_rate(lines: list[str]) -> float:
-    """Lines a second that RichLog.write takes, its deferred rendering included."""
+async def rich_rate(lines: list[str]) -> Rate:
     app = RichLogApp()
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         widget = app.query_one(RichLog)
-        begin = time.perf_counter()
-        for line in lines:
-            widget.write(line)
-        return len(lines) / (time.perf_counter() - begin)
+        with timed(len(lines)) as rate:
+            for line in lines:
+                widget.write(line)
+        return rate
 
 
 def main() -> int:
@@ -93,13 +111,19 @@ def main() -> int:
     without = read_rate("\n".join(plain) + "\n", signatures, 0)
     with_metrics = read_rate("\n".join(mixed) + "\n", signatures, LINES // METRIC_EVERY)
     rich = asyncio.run(rich_rate(plain[:RICH_LINES]))
-    ratio = without / rich
-    print(f"signatures searched for       {len(signatures):>12}")
-    print(f"read, no metric lines         {without:>12,.0f} lines/s  (at least {LEAST_LINES_PER_SECOND:,})")
-    print(f"read, every {METRIC_EVERY}th a metric    {with_metrics:>12,.0f} lines/s")
-    print(f"RichLog.write                 {rich:>12,.0f} lines/s")
-    print(f"ratio                         {ratio:>12.1f}           (at least {LEAST_RATIO})")
-    return 0 if without >= LEAST_LINES_PER_SECOND and ratio >= LEAST_RATIO else 1
+    ratio = without.cpu / rich.cpu
+    print(f"{len(signatures)} signatures searched for; lines a second")
+    print(f"{'':<28}{'CPU':>12}{'wall':>12}")
+    for words, rate in (
+        ("read, no metric lines", without),
+        (f"read, every {METRIC_EVERY}th a metric", with_metrics),
+        ("RichLog.write", rich),
+    ):
+        print(f"{words:<28}{rate.cpu:>12,.0f}{rate.wall:>12,.0f}")
+    print(
+        f"at least {LEAST_LINES_PER_SECOND:,} wanted; {ratio:.0f} times RichLog, at least {LEAST_RATIO} wanted"
+    )
+    return 0 if without.cpu >= LEAST_LINES_PER_SECOND and ratio >= LEAST_RATIO else 1
 
 
 if __name__ == "__main__":
