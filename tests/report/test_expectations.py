@@ -1,0 +1,49 @@
+"""Hypotheses beside the figures: judged only where the wording leaves no doubt."""
+
+import pytest
+from support.lab_story import Story, train_log
+
+from console.report.expectations import expectations
+
+
+def outcome(text: str, seconds: float, config: str = "E1") -> str:
+    story = Story(only=("E0", "E1", "R1"))
+    story.hypotheses(**{config: text})
+    story.run("E0", train_log([1.0] * 20))
+    story.run("R1", train_log([0.5] * 20))
+    story.run(config, train_log([seconds] * 20), attempt=2)
+    return next(one.outcome for one in expectations(story.experiment) if one.config == config)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "expected"),
+    [
+        ("A shorter step than E0, by less than half.", 0.7, "agrees"),
+        ("A shorter step than E0, by less than half.", 1.3, "contradicted"),
+        ("A shorter step than E0.", 0.99, "contradicted"),
+        ("Nearly half the step time of E0.", 0.55, "agrees"),
+        ("Slower than E0, every layer waits.", 1.6, "agrees"),
+        ("Slower than E0, every layer waits.", 0.6, "contradicted"),
+        ("Between R1 and E0.", 0.7, "agrees"),
+        ("Between R1 and E0.", 1.7, "contradicted"),
+        ("比 E0 更快", 0.6, "agrees"),
+        ("大概率被通信拖住", 0.6, "contradicted"),
+        ("It will not be faster.", 0.6, "reader"),
+        ("Faster at first, slower later.", 0.6, "reader"),
+        ("Hard to say.", 0.6, "reader"),
+    ],
+)
+def test_outcome_follows_the_wording(text: str, seconds: float, expected: str) -> None:
+    assert outcome(text, seconds) == expected
+
+
+def test_the_baseline_has_nothing_to_be_held_against() -> None:
+    assert outcome("The baseline.", 1.0, "E0") == "baseline"
+
+
+def test_a_failed_run_judges_no_hypothesis() -> None:
+    story = Story()
+    story.hypotheses(E0="The baseline.", E1="Faster than E0.")
+    story.run("E0", train_log([1.0] * 20))
+    story.run("E1", train_log([0.5] * 20), outcome="failed", cause="x")
+    assert [one.outcome for one in expectations(story.experiment)] == ["baseline", "no figure"]
