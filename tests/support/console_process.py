@@ -1,6 +1,7 @@
-"""A console that can be killed: guard, stop, then lease after lease until it is ended. One JSON argument."""
+"""A console that can be killed: guard, stop, then lease after lease. Told by a JSON file."""
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from console.core.errors import NodeError
 from console.core.plan.custody import GuardSpec
 from console.core.plan.service import CommandService, DockerService
 from console.nodes.agent import Runner, renew_lease, start_guard
@@ -16,6 +18,8 @@ from console.nodes.dial import SshTarget
 from console.nodes.service import inspect, restore, stop
 from console.nodes.ssh import Node
 from support.local_node import LocalNode
+
+HOLDER = "killed-console"
 
 
 @asynccontextmanager
@@ -43,23 +47,32 @@ async def reached(told: dict[str, object]) -> AsyncIterator[Runner]:
         await node.close()
 
 
+async def renewed(node: Runner, experiment: str, lease: float) -> None:
+    """Renew the lease again and again; a link that is down is waited for."""
+    while True:
+        with contextlib.suppress(NodeError):
+            await renew_lease(node, experiment, holder=HOLDER, lease_seconds=lease)
+        await asyncio.sleep(lease / 4)
+
+
 async def main(told: dict[str, object]) -> None:
     experiment, lease = str(told["experiment"]), float(str(told["lease_seconds"]))
     kind = DockerService if told["spec"]["kind"] == "docker" else CommandService  # type: ignore[index]
     spec = kind.model_validate(told["spec"])
     async with reached(told) as node:
         record = await inspect(node, spec)
-        guard = GuardSpec(experiment=experiment, holder="killed-console", lease_seconds=lease)
+        guard = GuardSpec(experiment=experiment, holder=HOLDER, lease_seconds=lease)
         await start_guard(node, guard, spec)
         print("guarded", flush=True)
+        renewing = asyncio.create_task(renewed(node, experiment, lease))
         outcome = await stop(node, spec, record, experiment=experiment)
         print(outcome.state, flush=True)
-        for _ in range(int(str(told.get("renewals", 10_000)))):
-            await renew_lease(node, experiment, holder="killed-console", lease_seconds=lease)
-            await asyncio.sleep(lease / 4)
+        if told.get("restore_after") is None:
+            await renewing
+        await asyncio.sleep(float(str(told["restore_after"])))
         await restore(node, spec, record, experiment=experiment)
         print("restored", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(json.loads(sys.argv[1])))
+    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text())))
