@@ -1,4 +1,4 @@
-"""The stories whose reports are kept word for word in `golden/`. `python tests/report/cases.py` writes them."""
+"""The stories whose reports stand word for word in `golden/`; `python tests/report/cases.py` writes them."""
 
 import sys
 from collections.abc import Callable, Mapping

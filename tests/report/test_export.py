@@ -37,8 +37,9 @@ SECRETS = {
     "pem": "-----BEGIN PRIVATE KEY-----\nMIIEvQ\nabc\n-----END PRIVATE KEY-----",
 }
 CANARIES = (
-    "hf_aB3", "nvapi-x9", "ghp_A1", "sk-q7", "AKIAABC", "abcdef0123456789", "hunter2", "s3cretpw", "0123456789012", "MIIEvQ",
-)  # fmt: skip
+    *("hf_aB3", "nvapi-x9", "ghp_A1", "sk-q7", "AKIAABC"),
+    *("abcdef0123456789", "hunter2", "s3cretpw", "0123456789012", "MIIEvQ"),
+)
 
 
 def test_all_formats_are_written_whole_and_readable(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_every_format_says_how_many_secrets_were_masked() -> None:
     assert document["redactions"] >= 3 * len(SECRETS)
     assert sheet_csv(experiment).splitlines()[-1] != "redactions: 0"
     for form in ("md", "html"):
-        assert "secrets were masked in this document" in rendered(experiment, form)
+        assert "Secrets were masked in" in rendered(experiment, form)
 
 
 class Tags(HTMLParser):

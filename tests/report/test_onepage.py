@@ -183,7 +183,7 @@ def test_a_page_with_a_secret_masks_it_and_says_so() -> None:
         page = one_page(story.experiment, lang)
         assert secret not in page
         assert "redacted" in page
-    assert "1 secret was masked" in one_page(story.experiment)
+    assert "Secrets were masked in 2 places" in one_page(story.experiment)
 
 
 def test_a_secret_is_masked_before_the_text_is_cut() -> None:
