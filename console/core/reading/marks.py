@@ -30,6 +30,8 @@ from console.core.reading.numbers import number, whole
 Place = dict[str, int]
 Reader = Callable[[str, Place], LogFact | None]
 
+LONGEST_COMMAND = 1 << 14
+
 _STEP_OF_PATH = re.compile(r"checkpoint-(\d{1,12})/?$")
 _WORLD = re.compile(
     r"rank: (-?\d{1,9}), local_rank: (-?\d{1,9}), world_size: (\d{1,9})(?:, local_world_size: (\d{1,9}))?"
@@ -54,10 +56,7 @@ def launch(text: str, place: Place) -> Launch | None:
     match = re.search(r"run sh: `(.*?)`?$", text)
     if match is None:
         return None
-    try:
-        argv = tuple(shlex.split(match[1]))
-    except ValueError:
-        argv = tuple(match[1].split())
+    argv = _words(match[1])
     resumed = _option(argv, "resume_from_checkpoint")
     step = _STEP_OF_PATH.search(resumed) if resumed else None
     return Launch(
@@ -96,7 +95,8 @@ def topology(text: str, place: Place) -> TopologyLine | None:
 
 
 def parameters(text: str, place: Place) -> ModelParameters | None:
-    match = _PARAMETERS.search(text)
+    near = text.find("M Trainable")
+    match = _PARAMETERS.search(text[max(0, near - 200) : near + 20])
     total, trainable = (number(match[2]), number(match[3])) if match else (None, None)
     if match is None or total is None or trainable is None:
         return None
@@ -206,6 +206,16 @@ MARKS: tuple[tuple[bytes, Reader], ...] = (
 
 DATASET_MARK = b"Dataset Token Length: "
 FINAL_MARK = b'"last_model_checkpoint":'
+
+
+def _words(command: str) -> tuple[str, ...]:
+    """The command's words; cut at blanks where quotes don't pair, or where it is too long to be one."""
+    if len(command) <= LONGEST_COMMAND:
+        try:
+            return tuple(shlex.split(command))
+        except ValueError:
+            pass
+    return tuple(command.split())
 
 
 def _option(argv: tuple[str, ...], name: str) -> str | None:

@@ -31,6 +31,8 @@ INFO_MARK = b"[INFO:swift]"
 WINDOW_BYTES, OVERLAP_BYTES = 1 << 16, 1 << 12
 """Text is matched in windows of this size; only damaged lines are longer."""
 
+HOP_BYTES = WINDOW_BYTES // 4
+
 MOST_BARS, MOST_NCCL_LINES = 100, 500
 
 Handler = Callable[[str, Place], Iterable[LogFact]]
@@ -111,13 +113,13 @@ class TrainLogReader:
             cursor = end + 1
 
     def _hits(self, data: bytes) -> list[tuple[int, tuple[Handler, ...]]]:
-        """Position and handlers of every mark in `data`, in order."""
+        """Position and handlers of marks in `data`, in order; each mark once a line, or once a hop of it."""
         hits = []
         for literal, handlers in self._marks:
             position = data.find(literal)
             while position >= 0:
                 hits.append((position, handlers))
-                position = data.find(literal, position + len(literal))
+                position = data.find(literal, min(line_end(data, position), position + HOP_BYTES))
         hits.sort(key=lambda hit: hit[0])
         return hits
 
