@@ -78,7 +78,8 @@ class Walk:
                 )
             )
             outcomes = await self._attempt(item, ends)
-            state, reason, closes = _conclude(item, outcomes, walk_over=ends == walk_ends)
+            optional = {step.id for step in item.steps if self._optional(step)}
+            state, reason, closes = _conclude(item, outcomes, optional, walk_over=ends == walk_ends)
             choice = "go on"
             if not state.good:
                 choice = await self._ask(item, state, reason, attempt, left=ends - loop.time())
@@ -156,12 +157,15 @@ class Walk:
             outcome = "failed" if any(j.passed is False for j in judgements) else "passed"
             if step.command and done.exit_status:
                 outcome = "failed"
-        if outcome == "failed" and step.closes:
+        if outcome == "failed" and (step.closes or self._optional(step)):
             outcome = "noted"
         self._ended(item, step, member, outcome, loop.time() - began, done, judgements)
         if step.probe in DESCRIBES and member is not None and done.answer:
             self._describe(member.name, step.probe, done.answer)
         return outcome, _why(done, judgements)
+
+    def _optional(self, step: Step) -> bool:
+        return step.optional or step.id in self.recorder.experiment.profile.policies.optional_steps
 
     def _baselines(self, node: str | None) -> dict[str, float]:
         profile = self.recorder.experiment.profile
@@ -248,12 +252,11 @@ def _passed(step_id: str, outcomes: Sequence[tuple[Step, Outcome, str]]) -> bool
 
 
 def _conclude(
-    item: Item, outcomes: Sequence[tuple[Step, Outcome, str]], *, walk_over: bool
+    item: Item, outcomes: Sequence[tuple[Step, Outcome, str]], optional: set[str], *, walk_over: bool
 ) -> tuple[ItemState, str, tuple[str, ...]]:
     """The item's state, the reason in words, and the lines of the experiment that it closes."""
-    closes = tuple(
-        dict.fromkeys(step.closes for step, outcome, _ in outcomes if outcome == "noted" and step.closes)
-    )
+    noted = [step for step, outcome, _ in outcomes if outcome == "noted"]
+    closes = tuple(dict.fromkeys(s.closes for s in noted if s.closes and s.id not in optional))
     timed_out = [(step, why) for step, outcome, why in outcomes if outcome == "timed out"]
     failed = [(step, why) for step, outcome, why in outcomes if outcome == "failed"]
     if failed:
@@ -261,9 +264,10 @@ def _conclude(
     if timed_out:
         box = "the walk's box ended" if walk_over else f"its box of {item.box_seconds / 60:.0f} min ended"
         return ItemState.TIMED_OUT, f"{box}: {_reasons(timed_out)}", closes
-    if any(outcome == "noted" for _, outcome, _ in outcomes):
+    if closes:
         return ItemState.NOTED, f"closed: {', '.join(closes)}", closes
-    return ItemState.PASSED, "", closes
+    without = ", ".join(dict.fromkeys(step.title for step in noted))
+    return ItemState.PASSED, f"without {without}" if without else "", closes
 
 
 def _reasons(parts: Sequence[tuple[Step, str]]) -> str:

@@ -72,6 +72,8 @@ class Step(Part):
     rules: list[Rule] = []
     closes: str | None = None
     """A failure closes this line of the experiment (e.g. `TE/FP8`) and doesn't fail the item."""
+    optional: bool = False
+    """A failure is kept and changes nothing else."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

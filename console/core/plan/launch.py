@@ -38,9 +38,9 @@ def plan_launches(
 ) -> tuple[Launch, ...]:
     """The launches of one configuration, in rank order.
 
-    `places` holds, for each node, the values of the placeholders. `model`, `dataset` and `settings` replace the
-    profile's (the checklist's small runs use them). Raises `InputError` when the parallel sizes or the batch
-    do not fit.
+    `places` holds, for each node, the values of the placeholders. `model`, `dataset` and `settings` replace
+    the profile's (the checklist's small runs use them). Raises `InputError` when the parallel sizes or the
+    batch do not fit.
     """
     model = model or profile.model
     dataset = dataset or profile.dataset

@@ -161,6 +161,8 @@ class Policies(Part):
     item_failed: Literal["retry", "go on", "degrade", "stop"] = "stop"
     walk_failed: Literal["go on", "degrade", "stop"] = "degrade"
     run_failed: Literal["retry", "go on", "stop"] = "go on"
+    optional_steps: list[str] = []
+    """Checklist steps whose failure matters nothing here, e.g. flash_attn where another backend is used."""
     prerequisite_blocks: list[str] = []
     """Names of prerequisite checks that refuse the start instead of warning."""
     needed_disk_bytes: int | None = Field(default=None, ge=0)
