@@ -219,7 +219,7 @@ def _utilisation(experiment: Experiment) -> Judged:
     return Judged(
         _met(experiment, not lacking),
         both,
-        (f"no MFU or no named peak: {missing}", f"缺 MFU 或峰值口径：{missing}") if lacking else ("", ""),
+        (f"no MFU or no named peak: {missing}", f"MFU 或峰值口径：{missing}") if lacking else ("", ""),
     )
 
 
