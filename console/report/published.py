@@ -93,7 +93,7 @@ def _reasons(
     narrow = [row.mfu_6n or 0 for row in rows if len(row.peak_memory_bytes) == 1]
     applies: dict[Reason, bool] = {
         "cpu": on_cpu(experiment),
-        "one computer": one_computer(experiment),
+        "one computer": on_cpu(experiment) and one_computer(experiment),
         "small model": shapes is not None and shapes.parameters.total < 3e9,
         "short rows": row_tokens is not None and row_tokens < 4096,
         "lora": settings.tuner == "lora",

@@ -247,6 +247,21 @@ def test_notes_gather_attempts_adoption_transport_and_the_shared_computer() -> N
     assert "share one computer" in notes
 
 
+def test_devices_of_one_computer_are_not_said_to_slow_each_other_down() -> None:
+    story = spark(only=("E0", "E1"))
+    for node in ("node-a", "node-b"):
+        story.add(ev.NodeDescribed, node=node, facts={"boot_id": "one"})
+    story.run("E1", seven_b_log(2.0))
+    assert "perhaps a device" in " ".join(row_of(story, "E1").notes)
+    apart = replace(story, head="device: H200", gpus=(0, 1), events=[])
+    for node in ("node-a", "node-b"):
+        apart.add(ev.NodeDescribed, node=node, facts={"boot_id": "one"})
+    apart.run("E1", seven_b_log(2.0))
+    notes = " ".join(row_of(apart, "E1").notes)
+    assert "devices of one computer: nothing crosses a network" in notes
+    assert "slow each other down" not in notes
+
+
 def test_no_size_is_shown_without_its_source() -> None:
     story = Story()
     run = story.run("E0", train_log([0.5] * 12), record=False)

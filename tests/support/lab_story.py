@@ -40,8 +40,8 @@ name: {name}
 title: {title}
 {head}
 nodes:
-  - {{name: node-a, ssh: {{host: 127.0.0.1}}, address: node-a, python: python3}}
-  - {{name: node-b, ssh: {{host: 127.0.0.1}}, address: node-b, python: python3}}
+  - {{name: node-a, ssh: {{host: 127.0.0.1}}, address: node-a, python: python3, gpu: {gpus[0]}}}
+  - {{name: node-b, ssh: {{host: 127.0.0.1}}, address: node-b, python: python3, gpu: {gpus[1]}}}
 environment: {{kind: venv}}
 shared: /shared
 service: {service}
@@ -149,6 +149,7 @@ class Story:
     peaks: str = "[]"
     only: tuple[str, ...] = ("E0", "E1")
     facts: Mapping[str, Any] = field(default_factory=lambda: CPU_FACTS)
+    gpus: tuple[int | str, int | str] = ("null", "null")
     peak: int = 700 << 20
     """What a node reads when a run names no peak of its own."""
     at: datetime = START

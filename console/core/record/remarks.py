@@ -27,7 +27,7 @@ def remarks(
         *_attempts(experiment, run),
         *_adopted(run),
         *_transport(run, settings),
-        *_same_machine(experiment, run),
+        *_same_machine(experiment, run, settings),
         *_findings(experiment, run),
     )
 
@@ -89,17 +89,17 @@ def _transport(run: RunView, settings: Settings) -> tuple[str, ...]:
     return ("transport: not known, the log holds no NCCL lines",)
 
 
-def _same_machine(experiment: Experiment, run: RunView) -> tuple[str, ...]:
-    boots = [
-        str(experiment.nodes[node].facts.get("boot_id") or node)
-        for node in run.nodes
-        if node in experiment.nodes
-    ]
-    if len(set(boots)) == len(boots) and not (experiment.profile.embedded and len(boots) > 1):
+def _same_machine(experiment: Experiment, run: RunView, settings: Settings) -> tuple[str, ...]:
+    nodes = [node for node in run.nodes if node in experiment.nodes]
+    boots = {str(experiment.nodes[node].facts.get("boot_id") or node) for node in nodes}
+    if len(nodes) < 2 or (len(boots) == len(nodes) and not experiment.profile.embedded):
         return ()
-    return (
-        "the nodes of this run share one computer: they slow each other down, its peak counts once per node",
-    )
+    if settings.use_cpu:
+        return ("nodes of this run share one computer: they slow each other, its peak counts once per node",)
+    devices = [experiment.profile.node(node).gpu for node in nodes]
+    if len(set(devices)) < len(devices):
+        return ("nodes of this run share a computer, perhaps a device: its peak may count more than once",)
+    return ("the nodes of this run are devices of one computer: nothing crosses a network between them",)
 
 
 def _findings(experiment: Experiment, run: RunView) -> tuple[str, ...]:
