@@ -1,6 +1,7 @@
 """The packed program: the same everywhere, old syntax, standard library only, its account never torn."""
 
 import ast
+import asyncio
 import io
 import json
 import subprocess
@@ -45,10 +46,18 @@ async def test_it_is_brought_to_the_node_once(node: LocalNode) -> None:
     answer = await call(node, "status", REQUEST, timeout=30)
     assert answer["detail"] == "no guard was started for this experiment"
     (program,) = (node.home / ".lab" / "agent").iterdir()
-    assert program.read_bytes() == bundle().data
-    written_at = program.stat().st_mtime_ns
+    assert program.name == bundle().name
+    unpacked = {str(path.relative_to(program)): path.read_text() for path in program.rglob("*.py")}
+    assert unpacked == sources()
+    written_at = (program / "__main__.py").stat().st_mtime_ns
     await call(node, "status", REQUEST, timeout=30)
-    assert program.stat().st_mtime_ns == written_at
+    assert (program / "__main__.py").stat().st_mtime_ns == written_at
+
+
+async def test_two_that_bring_it_at_once_both_succeed(node: LocalNode) -> None:
+    answers = await asyncio.gather(*(call(node, "status", REQUEST, timeout=30) for _ in range(3)))
+    assert all(answer["phase"] == "idle" for answer in answers)
+    assert [path.name for path in (node.home / ".lab" / "agent").iterdir()] == [bundle().name]
 
 
 async def test_what_goes_wrong_is_told(node: LocalNode) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -11,21 +10,9 @@ import pytest
 from support.docker_engine import Engine, Standin, docker_engine, free_port, why_not
 from support.local_node import LocalNode
 from support.processes import end_processes_of
+from support.window import FAST
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from console.core.plan.service import Canary, CommandService, DockerService
-
-FAST = {
-    "settle_seconds": 0.5,
-    "ready_timeout_seconds": 20,
-    "drain_seconds": 1,
-    "stop_seconds": 2,
-    "release_seconds": 2,
-    # Other tests' stand-ins and the machine's own servers are no engine of this service.
-    "engine_pattern": "no-such-engine-anywhere",
-    "canary": Canary(timeout_seconds=3),
-}
+from console.core.plan.service import CommandService, DockerService
 
 
 @pytest.fixture(scope="session")

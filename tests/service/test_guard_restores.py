@@ -13,8 +13,7 @@ import pytest
 from support.docker_engine import Engine, Standin
 from support.local_node import LocalNode
 from support.waiting import until
-from test_unhealthy import start_by_hand
-from window import EXPERIMENT, brought_back, console, guard_for, healthy, ready, words
+from support.window import EXPERIMENT, brought_back, console, guard_for, healthy, ready, start_by_hand, words
 
 from console.core.errors import ServiceError
 from console.core.plan.service import CommandService, DockerService
@@ -145,7 +144,7 @@ async def test_a_restore_interrupts_the_drain_before_anything_is_touched(
     standin: Standin, node: LocalNode, command_spec: Command
 ) -> None:
     spec = command_spec(drain_seconds=60)
-    record = await start_by_hand(node, spec, await inspect(node, spec))
+    record = await start_by_hand(node, spec)
     standin.set(in_flight=1)
     await guard_for(node, spec)
     stopping = asyncio.create_task(stop(node, spec, record, experiment=EXPERIMENT))
@@ -163,7 +162,7 @@ async def test_a_restore_whose_process_dies_is_taken_up_by_the_guard(
     standin: Standin, node: LocalNode, command_spec: Command
 ) -> None:
     spec = command_spec(settle_seconds=3)
-    record = await start_by_hand(node, spec, await inspect(node, spec))
+    record = await start_by_hand(node, spec)
     await guard_for(node, spec)
     await stop(node, spec, record, experiment=EXPERIMENT)
     standin.set(ready_seconds=3)
@@ -186,7 +185,7 @@ async def test_a_new_guard_takes_over_what_a_killed_one_left(
     standin: Standin, node: LocalNode, command_spec: Command
 ) -> None:
     spec = command_spec()
-    record = await start_by_hand(node, spec, await inspect(node, spec))
+    record = await start_by_hand(node, spec)
     first = await guard_for(node, spec)
     await stop(node, spec, record, experiment=EXPERIMENT)
     assert first.pid is not None

@@ -9,8 +9,7 @@ import psutil
 import pytest
 from support.docker_engine import Standin
 from support.local_node import LocalNode
-from test_unhealthy import start_by_hand
-from window import EXPERIMENT, guard_for
+from support.window import EXPERIMENT, guard_for, start_by_hand
 
 from console.core.plan.service import CommandService
 from console.nodes.service import inspect, prove_free, restore, stop
@@ -52,7 +51,7 @@ async def test_a_process_that_outlives_the_stop_is_named(
 ) -> None:
     standin.set(ballast_mb=37)
     spec = command_spec(release_seconds=0.5)
-    record = await start_by_hand(node, spec, await inspect(node, spec))
+    record = await start_by_hand(node, spec)
     assert len(record.processes) == 2
     await guard_for(node, spec)
     outcome = await stop(node, spec, record, experiment=EXPERIMENT)
@@ -72,7 +71,7 @@ async def test_memory_that_is_missing_names_the_largest(
     standin: Standin, node: LocalNode, command_spec: Spec
 ) -> None:
     spec = command_spec(needed_memory_bytes=1 << 50, release_seconds=0)
-    record = await start_by_hand(node, spec, await inspect(node, spec))
+    record = await start_by_hand(node, spec)
     await guard_for(node, spec)
     outcome = await stop(node, spec, record, experiment=EXPERIMENT)
     assert outcome.state == "stopped but not released"
@@ -117,8 +116,8 @@ async def test_a_service_that_came_back_is_a_state_of_its_own(
     standin: Standin, node: LocalNode, command_spec: Spec
 ) -> None:
     spec = command_spec()
-    record = await start_by_hand(node, spec, await inspect(node, spec))
+    record = await start_by_hand(node, spec)
     assert (await prove_free(node, spec, record)).state == "stopped but not released"
     os.kill(record.processes[0].pid, signal.SIGKILL)
-    await start_by_hand(node, spec, record)
+    await start_by_hand(node, spec)
     assert (await prove_free(node, spec, record)).state == "came back by itself"

@@ -14,7 +14,7 @@ from support.docker_engine import Engine, Standin
 from support.hosts import Host, SshdHost
 from support.local_node import LocalNode
 from support.processes import end_processes_of
-from window import EXPERIMENT, brought_back, console, guard_for, healthy, ready, words
+from support.window import EXPERIMENT, brought_back, console, guard_for, healthy, ready, words
 
 from console.core.plan.service import DockerService
 from console.nodes.agent import end_guard, guard_status, read_samples, renew_lease

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import FAST
 from support.docker_engine import Engine, Standin
 from support.local_node import LocalNode
-from test_unhealthy import start_by_hand
-from window import EXPERIMENT, guard_for, ready
+from support.window import EXPERIMENT, FAST, guard_for, ready, start_by_hand
 
 from console.core.errors import InputError
 from console.core.plan.service import CommandService, ComposeService, SystemdService
@@ -69,7 +67,7 @@ async def test_a_compose_service_without_compose_needs_its_commands(
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name in ("docker", "python3", "bash", "sh", "mkdir", "cat", "mv", "wc"):
+    for name in ("docker", "python3", "bash", "sh", "mkdir", "cat", "mv", "rm", "wc"):
         found = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
         assert found is not None
         (tools / name).symlink_to(found)
@@ -107,8 +105,8 @@ show)
   [ "$2" = vllm.service ] || {{ echo LoadState=not-found; exit 0; }}
   if alive; then printf 'ActiveState=active\\nSubState=running\\nMainPID=%s\\n' "$pid"
   else printf 'ActiveState=inactive\\nSubState=dead\\nMainPID=0\\n'; fi
-  printf 'LoadState=loaded\\nNRestarts=0\\nRestart=always\\nExecMainStatus=0\\nFragmentPath=/etc/vllm.service\\n'
-  printf 'InvocationID=%s\\nControlGroup=\\n' "$pid" ;;
+  printf 'LoadState=loaded\\nNRestarts=0\\nRestart=always\\nExecMainStatus=0\\n'
+  printf 'FragmentPath=/etc/vllm.service\\nInvocationID=%s\\nControlGroup=\\n' "$pid" ;;
 stop) kill "$pid"; while alive; do sleep 0.05; done ;;
 start) setsid -f sh -c 'echo $$ >"$1"; shift; exec "$@"' sh {pid_file} {argv} >/dev/null 2>&1 ;;
 esac
@@ -128,7 +126,7 @@ async def test_a_systemd_unit_through_a_stand_in_of_systemctl(
     told = {"kind": "systemd", "name": standin.name, "base_url": standin.url, "unit": "vllm"}
     spec = SystemdService.model_validate(told | FAST | {"systemctl": [str(tool)]})
     plain = command_spec()
-    await start_by_hand(node, plain, await inspect(node, plain))
+    await start_by_hand(node, plain)
     record = await inspect(node, spec)
     assert record.owner.name == "vllm.service"
     assert record.restart_policy == "always"

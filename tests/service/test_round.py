@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.docker_engine import Engine, Standin
 from support.local_node import LocalNode
-from window import EXPERIMENT, guard_for, ready
+from support.window import EXPERIMENT, guard_for, ready
 
 from console.core.errors import InputError, ServiceError
 from console.core.plan.custody import AccountLine

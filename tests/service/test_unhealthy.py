@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.docker_engine import Engine, Standin
 from support.local_node import LocalNode
-from window import EXPERIMENT, guard_for, ready
+from support.window import EXPERIMENT, guard_for, ready, start_by_hand
 
 from console.core.errors import ServiceError
 from console.core.plan.custody import Health, RestoreOutcome, ServiceRecord
@@ -113,23 +113,11 @@ async def test_a_plain_process_makes_the_same_round(
     assert not before.running
     await guard_for(node, spec)
     assert (await brought_back(node, spec, before)).state == "nothing to restore"
-    started = await start_by_hand(node, spec, before)
+    started = await start_by_hand(node, spec)
     assert started.running
     record = await taken(node, spec)
     assert record.processes[0].command.endswith(f"--control {standin.control}")
     assert (await brought_back(node, spec, record)).state == "healthy"
-
-
-async def start_by_hand(node: LocalNode, spec: CommandService, record: ServiceRecord) -> ServiceRecord:
-    """Start the stand-in as its pid file and log file say, and wait until it is ready."""
-    pid, log = (path.replace("~", str(node.home)) for path in (spec.pid_file, spec.log_file))
-    await node.run(
-        'p=$1 l=$2; shift 2; setsid -f sh -c \'echo $$ >"$1"; shift; exec "$@"\' sh "$p" "$@" >>"$l" 2>&1',
-        args=(pid, log, *spec.start),
-    )
-    standin = Standin(spec.name, int(spec.base_url.rpartition(":")[2]), node.home)
-    await ready(standin)
-    return await inspect(node, spec)
 
 
 async def test_an_unknown_start_command_is_refused(

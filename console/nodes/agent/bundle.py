@@ -1,4 +1,4 @@
-"""The agent program as one file that any python3 runs: a zip, built in memory, named by its content."""
+"""The agent program as one zip, built in memory, named by its content."""
 
 import hashlib
 import io
@@ -34,4 +34,4 @@ def bundle() -> Bundle:
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, entry.read_bytes())
     data = buffer.getvalue()
-    return Bundle(name=f"lab-guard-{hashlib.sha256(data).hexdigest()[:16]}.pyz", data=data)
+    return Bundle(name=f"lab-guard-{hashlib.sha256(data).hexdigest()[:16]}", data=data)

@@ -11,11 +11,20 @@ from console.nodes.agent.runner import Answered, Runner
 from console.nodes.text import clean
 
 _NOT_INSTALLED = 98
-_CALL = f'f=~/.lab/agent/"$1"; [ -r "$f" ] || exit {_NOT_INSTALLED}; exec python3 -I -S "$f" "$2"'
-_INSTALL = (
-    'set -e; umask 077; mkdir -p ~/.lab/agent; f=~/.lab/agent/"$1"; t="$f.$$"; cat > "$t"; '
-    '[ "$(wc -c < "$t")" -eq "$2" ]; mv "$t" "$f"'
-)
+_CALL = f'd=~/.lab/agent/"$1"; [ -r "$d/__main__.py" ] || exit {_NOT_INSTALLED}; exec python3 -I -S "$d" "$2"'
+# Unpacked, so that python3 compiles it once and not at every call; moved into place in one step.
+_INSTALL = """\
+set -e
+umask 077
+mkdir -p ~/.lab/agent
+d=~/.lab/agent/"$1" t=~/.lab/agent/"$1.$$"
+cat >"$t.zip"
+[ "$(wc -c <"$t.zip")" -eq "$2" ]
+python3 -I -S -m zipfile -e "$t.zip" "$t"
+rm "$t.zip"
+mv -T "$t" "$d" 2>/dev/null || rm -rf "$t"
+[ -r "$d/__main__.py" ]
+"""
 _REFUSED = 3
 
 

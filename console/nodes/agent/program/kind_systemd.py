@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from . import commands, engine, processes
 from .answers import Doc
 from .kinds import Kind, View
@@ -83,6 +85,13 @@ class SystemdKind(Kind):
         # A unit around `docker run` ends up `failed` when the container exits 137; a look decides.
         for line in record["commands"]["stop"]:
             commands.attempt(line, timeout=self.spec["stop_seconds"] + 120)
+
+    def start(self, record: Doc) -> None:
+        super().start(record)
+        # --no-block only queues the job: until systemd takes it up, the unit is as inactive as before.
+        deadline = time.monotonic() + 10
+        while self.look().status.startswith("inactive") and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def log(self, since: float, limit: int) -> str:
         line = [

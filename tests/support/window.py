@@ -11,16 +11,27 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from support.docker_engine import Standin
-from support.waiting import until
-
-from console.core.plan.custody import GuardSpec, GuardStatus
-from console.core.plan.service import BorrowedService
+from console.core.plan.custody import GuardSpec, GuardStatus, ServiceRecord
+from console.core.plan.service import BorrowedService, Canary, CommandService
 from console.nodes.agent import Runner, guard_account, guard_status, start_guard
+from console.nodes.service import inspect
+from support.docker_engine import Standin
+from support.local_node import LocalNode
+from support.waiting import until
 
 EXPERIMENT = "window"
 ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "tests" / "support" / "console_process.py"
+PROGRAM = Path(__file__).parent / "console_process.py"
+FAST = {
+    "settle_seconds": 0.5,
+    "ready_timeout_seconds": 20,
+    "drain_seconds": 1,
+    "stop_seconds": 2,
+    "release_seconds": 2,
+    # Other tests' stand-ins and the machine's own servers are no engine of this service.
+    "engine_pattern": "no-such-engine-anywhere",
+    "canary": Canary(timeout_seconds=3),
+}
 
 
 def healthy(standin: Standin) -> bool:
@@ -92,3 +103,15 @@ async def brought_back(node: Runner, seconds: float = 60) -> GuardStatus:
 
 async def words(node: Runner) -> list[str]:
     return [line.what for line in await guard_account(node, EXPERIMENT)]
+
+
+async def start_by_hand(node: LocalNode, spec: CommandService) -> ServiceRecord:
+    """Start the stand-in as its pid file and log file say, and wait until it is ready."""
+    pid, log = (path.replace("~", str(node.home)) for path in (spec.pid_file, spec.log_file))
+    await node.run(
+        'p=$1 l=$2; shift 2; setsid -f sh -c \'echo $$ >"$1"; shift; exec "$@"\' sh "$p" "$@" >>"$l" 2>&1',
+        args=(pid, log, *spec.start),
+    )
+    standin = Standin(spec.name, int(spec.base_url.rpartition(":")[2]), node.home)
+    await ready(standin)
+    return await inspect(node, spec)
