@@ -28,11 +28,11 @@ def is_alive(pid: int) -> bool:
 
 def end_processes_of(folder: Path) -> None:
     """End what a test left running: everything whose home folder is inside `folder`."""
-    for _ in range(5):
+    for _ in range(100):
         left = processes_with(f"HOME={folder}")
         for process in left:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         if not left:
             return
-        psutil.wait_procs(left, timeout=1)
+        psutil.wait_procs(left, timeout=0.05)

@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(500, b'{"error": "engine dead"}')
             return
         tokens = int(request["max_tokens"])
-        time.sleep(tokens * _SECONDS_PER_TOKEN * (20 if how == "slow" else 1))
+        time.sleep(tokens * _SECONDS_PER_TOKEN * (8 if how == "slow" else 1))
         with lock:
             generated += tokens
         text = "7" if how == "wrong" else " 204"

@@ -23,7 +23,7 @@ EXPERIMENT = "window"
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "console_process.py"
 FAST = {
-    "settle_seconds": 0.5,
+    "settle_seconds": 0.3,
     "ready_timeout_seconds": 20,
     "drain_seconds": 1,
     "stop_seconds": 2,

@@ -12,22 +12,26 @@ from .answers import Doc
 from .folder import Folder
 from .memory import AvailableMeter
 
-_CALM_SECONDS = 0.1
+_CALM_SECONDS = 0.2
 _FAST_SECONDS = 0.02
 _FAST_FOR_SECONDS = 5.0
+# What ordinary programs take as they start is less; a model that loads or a job that runs away takes more.
+_FALL = 128 << 20
 _FALL_PER_SECOND = 256 << 20
 _NEAR_FLOOR = 1.25
 _LOOK_AGAIN_SECONDS = 1.0
 
 
 class FloorWatch:
-    """Reads MemAvailable ten times a second, fifty times while it falls or is near the floor.
+    """Reads MemAvailable five times a second, fifty times while it falls or is near the floor.
 
-    Does nothing else in its thread: no program is started and no file written before the signals are sent.
+    Starts no program and writes no file before the signals are sent.
     """
 
-    def __init__(self, folder: Folder, floors: Doc, restoring: Callable[[], bool]) -> None:
-        self._folder, self._floors, self._restoring = folder, floors, restoring
+    def __init__(
+        self, folder: Folder, floors: Doc, restoring: Callable[[], bool], on_fast: Callable[[], None]
+    ) -> None:
+        self._folder, self._floors, self._restoring, self._on_fast = folder, floors, restoring, on_fast
         self._meter = AvailableMeter()
         self._recent: deque[tuple[float, int]] = deque(maxlen=64)
         self._below_since: float | None = None
@@ -44,7 +48,9 @@ class FloorWatch:
         floor = int(self._floors["restoring_bytes" if self._restoring() else "training_bytes"])
         self._recent.append((now, available))
         if self._falls(now, available) or (floor and available < floor * _NEAR_FLOOR):
-            self._fast_until = now + _FAST_FOR_SECONDS
+            was_fast, self._fast_until = self.fast, now + _FAST_FOR_SECONDS
+            if not was_fast:
+                self._on_fast()
         if not floor or available >= floor:
             self._below_since = None
             self._look_again_at = 0.0
@@ -56,7 +62,8 @@ class FloorWatch:
         while len(self._recent) > 1 and now - self._recent[0][0] > 1.0:
             self._recent.popleft()
         then, before = self._recent[0]
-        return now - then > 0.05 and (before - available) / (now - then) > _FALL_PER_SECOND
+        fall = before - available
+        return fall > _FALL and fall > _FALL_PER_SECOND * (now - then)
 
     def _below(self, now: float, available: int, floor: int) -> None:
         if self._below_since is None:

@@ -10,16 +10,19 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from typing import Callable
 
 from . import commands, containers, gpu, memory, processes, samples
 from .answers import Doc, Refused, read_request
 from .floor import FloorWatch
-from .folder import Folder, Lock, boot_id, boottime, read_document
+from .folder import Folder, Kept, Lock, boot_id, boottime, read_document
 from .kinds import Kind, kind_of
 from .status import guard_identity, lease_now, operation_now, status
 
-_LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 1.0
+_UNWRITTEN_SAMPLES = 2000
+_FAST_SAMPLE_SECONDS = 0.2
 _JOBS_SECONDS = 10.0
 _APPS_SECONDS = 15.0
 _OPERATION_LIMIT_SECONDS = 6 * 3600.0
@@ -204,7 +207,7 @@ def run(handle: int) -> int:
 
 
 class Guard:
-    """Four threads: the floor (the main one), the clerk who writes samples, the errands, the GPU's reader."""
+    """Three threads: floor and samples (the main one), errands and writing, the GPU's reader."""
 
     def __init__(self, folder: Folder, request: Doc) -> None:
         self._folder, self._request, self._spec = folder, request, request["guard"]
@@ -213,9 +216,11 @@ class Guard:
         self._finale: threading.Thread | None = None
         self._jobs: dict[int, int] = {}
         self._apps: dict[int, int | None] = {}
-        self._wake = threading.Event()
+        self._taken: deque[Doc] = deque(maxlen=_UNWRITTEN_SAMPLES)
+        self._wake, self._hurry = threading.Event(), threading.Event()
+        self._state, self._lease = Kept(folder.file("state.json")), Kept(folder.file("lease.json"))
         self._gpu = gpu.GpuStream()
-        self._floor = FloorWatch(folder, self._spec["floors"], lambda: self._restoring)
+        self._floor = FloorWatch(folder, self._spec["floors"], lambda: self._restoring, self._hurry.set)
         self.protection = _protect()
 
     def stand(self) -> None:
@@ -223,8 +228,7 @@ class Guard:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._gpu.start()
-        for body in (self._clerk, self._errands):
-            threading.Thread(target=self._steady, args=(body,), name=body.__name__, daemon=True).start()
+        threading.Thread(target=self._steady, args=(self._errands,), name="errands", daemon=True).start()
         self._steady(self._watch)
         self._gpu.end()
         self._folder.set(ended=self._ending)
@@ -233,6 +237,7 @@ class Guard:
     def _end(self, why: str) -> None:
         self._ending = self._ending or why
         self._wake.set()
+        self._hurry.set()
 
     def _steady(self, body: Callable[[], None]) -> None:
         """Keep a thread's work going: what goes wrong in it is written down, and it goes on."""
@@ -251,29 +256,25 @@ class Guard:
             print(f"the account can't be written: {trouble}", file=sys.stderr, flush=True)
 
     def _watch(self) -> None:
-        while not self._ending:
-            time.sleep(self._floor.tick())
-
-    def _clerk(self) -> None:
-        file = samples.SampleFile(self._folder.file("samples.jsonl"), self._spec["samples_limit_bytes"])
+        """Floor first, sample second; the errands write it down, so that no disk delays the floor."""
         due = time.monotonic()
         while not self._ending:
-            file.append(samples.take(self._gpu.latest(), self._apps, self._jobs))
-            period = (
-                min(0.2, self._spec["sample_seconds"]) if self._floor.fast else self._spec["sample_seconds"]
-            )
-            due = max(due + period, time.monotonic())
-            while not self._ending and time.monotonic() < due:
-                self._wake.wait(min(_LOOK_SECONDS, max(0.0, due - time.monotonic())))
-                if self._floor.fast:
-                    due = min(due, time.monotonic() + 0.2)
+            pause = self._floor.tick()
+            period = self._spec["sample_seconds"]
+            if self._floor.fast:
+                due = min(due, time.monotonic() + min(_FAST_SAMPLE_SECONDS, period))
+            if time.monotonic() >= due:
+                self._taken.append(samples.take(self._gpu.latest(), self._apps, self._jobs))
+                due = max(due + period, time.monotonic())
+            time.sleep(min(pause, period))
 
     def _errands(self) -> None:
         service = _PeekAtService(self._folder)
+        file = samples.SampleFile(self._folder.file("samples.jsonl"), self._spec["samples_limit_bytes"])
         jobs_at = apps_at = 0.0
         while not self._ending:
             now = time.monotonic()
-            state = self._folder.state()
+            state = self._state.read()
             operation = operation_now(state)
             self._restoring = operation is not None and operation["name"] == "restore"
             if self._finale is None:
@@ -287,13 +288,16 @@ class Guard:
             if now >= apps_at:
                 apps_at = now + _APPS_SECONDS
                 threading.Thread(target=self._list_apps, name="apps", daemon=True).start()
-            self._wake.wait(_LOOK_SECONDS)
+            while self._taken:
+                file.append(self._taken.popleft())
+            self._hurry.clear()
+            self._hurry.wait(_FAST_SAMPLE_SECONDS if self._floor.fast else _LOOK_SECONDS)
 
     def _list_apps(self) -> None:
         self._apps, _ = gpu.compute_apps()
 
     def _check_lease(self, state: Doc) -> None:
-        word = lease_now(self._folder.lease(), state)["state"]
+        word = lease_now(self._lease.read(), state)["state"]
         if word == "held":
             return
         reason = "window over" if word == "window over" else "lease ran out"

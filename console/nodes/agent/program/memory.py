@@ -52,19 +52,27 @@ def parse_pressure(text: str) -> dict[str, float]:
 
 
 def parse_compact_stall(text: str) -> int | None:
-    for line in text.splitlines():
-        if line.startswith("compact_stall "):
-            return int(line.split()[1])
-    return None
+    _, found, rest = text.partition("compact_stall ")
+    return int(rest[: rest.index("\n")]) if found else None
 
 
 def read_text(path: str) -> str:
-    """A small file of /proc; empty when the kernel has no such file."""
+    """A file of /proc or a small one; empty when it can't be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        parts: list[bytes] = []
+        while True:
+            part = os.read(handle, 65536)
+            if not part:
+                return b"".join(parts).decode("utf-8", "replace")
+            parts.append(part)
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
 
 
 def reading() -> Doc:
