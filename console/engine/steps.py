@@ -206,9 +206,14 @@ class StepRunner:
         )
         script = f'{exports}r=$1; shift; rm -f -- "$r"; "$@" >&2; s=$?; cat -- "$r"; exit $s'
         answer = await member.node.run(script, args=(result, *filled), timeout=limit, check=False)
-        found = read_infer_result(answer.text.splitlines())
+        found = read_infer_result(answer.text.splitlines(), answer.error_text)
         return Done(
-            {"exit_code": answer.exit_status, "answered": found.answered, "response": found.response},
+            {
+                "exit_code": answer.exit_status,
+                "answered": found.answered,
+                "response": found.response,
+                "generated_tokens": found.generated_tokens,
+            },
             output=answer.error_text[-4000:],
             error=answer.error_text[-2000:] if answer.exit_status else "",
             exit_status=answer.exit_status,

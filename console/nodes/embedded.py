@@ -143,11 +143,13 @@ class _Server:
     async def stop(self) -> None:
         if self._acceptor is not None:
             self._acceptor.close()
-            await self._acceptor.wait_closed()
         for connection in list(self._connections):
             connection.abort()
             await connection.wait_closed()
         self._connections.clear()
+        # From Python 3.12 on this waits for the connections too, so they have to be gone first.
+        if self._acceptor is not None:
+            await self._acceptor.wait_closed()
 
     async def _serve(self, process: "asyncssh.SSHServerProcess[bytes]") -> None:
         await relay_shell(

@@ -169,6 +169,7 @@ def refusal(
         node,
         fingerprint=offered,
         known_hosts_line=known_hosts_line(name, key),
+        accept_into=str(hosts.accept_into),
         why=f"{name} is in no known_hosts file ({kind} key)",
         next_step="compare it with the node's own console: ssh-keygen -lf "
         f"/etc/ssh/ssh_host_{_file_kind(kind)}_key.pub; if it is the same, accept it into "

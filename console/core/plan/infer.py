@@ -7,10 +7,13 @@ NPROC_PER_NODE and NNODES, which would put torchrun before it.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console.core.plan.profile import ModelSpec
+
+_GENERATED = re.compile(r"'num_generated_tokens': (\d+)")
 
 _UNSET = (
     "NPROC_PER_NODE",
@@ -26,10 +29,15 @@ _UNSET = (
 
 @dataclass(frozen=True, slots=True)
 class InferAnswer:
-    """What came back. `response` is None when nothing did; an empty response is no answer either."""
+    """What came back. `response` is None when nothing did.
+
+    `generated_tokens` is the framework's own count. A model that was never trained may generate tokens that
+    its tokenizer has no text for: the response is then empty although the checkpoint loaded and answered.
+    """
 
     answered: bool
     response: str | None
+    generated_tokens: int | None
 
 
 def infer_argv(
@@ -80,8 +88,8 @@ def infer_argv(
     )
 
 
-def read_infer_result(lines: Sequence[str]) -> InferAnswer:
-    """The response in the lines of the result file; the last line that has one counts."""
+def read_infer_result(lines: Sequence[str], printed: str = "") -> InferAnswer:
+    """The response in the lines of the result file (the last one counts), and the count that was `printed`."""
     response: str | None = None
     for line in lines:
         try:
@@ -90,4 +98,7 @@ def read_infer_result(lines: Sequence[str]) -> InferAnswer:
             continue
         if isinstance(row, dict) and isinstance(row.get("response"), str):
             response = row["response"]
-    return InferAnswer(answered=bool(response), response=response)
+    counts = _GENERATED.findall(printed)
+    tokens = int(counts[-1]) if counts else None
+    answered = response is not None and (bool(response) or bool(tokens))
+    return InferAnswer(answered=answered, response=response, generated_tokens=tokens)
