@@ -21,7 +21,7 @@ demo-headless: $(VENV)/.installed
 	$(BIN)/lab demo --headless --out $(OUT)
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .

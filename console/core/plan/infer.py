@@ -89,7 +89,7 @@ def infer_argv(
 
 
 def read_infer_result(lines: Sequence[str], printed: str = "") -> InferAnswer:
-    """The response in the lines of the result file (the last one counts), and the count that was `printed`."""
+    """The response in the result file's lines (the last one counts), and the count that was `printed`."""
     response: str | None = None
     for line in lines:
         try:
