@@ -1,18 +1,18 @@
 """The one error tree. Each error says what happened, where, why, and what to do next.
 
-    LabError
-    ├── InputError            exit 2: a profile, an argument or a file is wrong
-    ├── JournalError          exit 3: the experiment's memory can't be used
-    ├── ServiceError          exit 3: the production service needs a person
-    └── NodeError             exit 3: something on, or on the way to, one node
-        ├── Unreachable       no contact: name, route, refused connection, time-out
-        ├── AuthRefused       the node refused every key
-        ├── HostKeyUnknown    first contact; a person has to compare the fingerprint
-        ├── HostKeyChanged    the key differs from the known one
-        ├── HostKeyRevoked    the key is marked @revoked
-        ├── ScriptTimedOut    a script did not end within its limit
-        ├── ScriptFailed      a script ended with a non-zero status
-        └── AnswerUnreadable  a script's answer was cut short or is not what it should be
+LabError
+├── InputError            exit 2: a profile, an argument or a file is wrong
+├── JournalError          exit 3: the experiment's memory can't be used
+├── ServiceError          exit 3: the production service needs a person
+└── NodeError             exit 3: something on, or on the way to, one node
+    ├── Unreachable       no contact: name, route, refused connection, time-out
+    ├── AuthRefused       the node refused every key
+    ├── HostKeyUnknown    first contact; a person has to compare the fingerprint
+    ├── HostKeyChanged    the key differs from the known one
+    ├── HostKeyRevoked    the key is marked @revoked
+    ├── ScriptTimedOut    a script did not end within its limit
+    ├── ScriptFailed      a script ended with a non-zero status
+    └── AnswerUnreadable  a script's answer was cut short or is not what it should be
 """
 
 from typing import ClassVar
@@ -107,9 +107,7 @@ class ScriptTimedOut(NodeError):
 class ScriptFailed(NodeError):
     """A script ended with a non-zero status."""
 
-    def __init__(
-        self, node: str, what: str, *, exit_status: int, why: str = "", next_step: str = ""
-    ) -> None:
+    def __init__(self, node: str, what: str, *, exit_status: int, why: str = "", next_step: str = "") -> None:
         self.exit_status = exit_status
         super().__init__(node, what, why=why, next_step=next_step)
 

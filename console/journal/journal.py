@@ -45,7 +45,7 @@ class Journal:
     """Reading and appending. One writer at a time (see `lock.py`), any number of readers."""
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        """Open the journal in `folder`. Raises `JournalError` when it is absent, damaged or of another version."""
+        """Open the journal in `folder`. Raises `JournalError`: absent, damaged, of another layout."""
         self.folder = folder
         path = folder / FILE
         if read_only and not path.is_file():

@@ -170,9 +170,7 @@ class _Client(asyncssh.SSHClient):
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         state, lines = self._known.judge(self._names, key)
         if state != "trusted":
-            self.refusal = hostkeys.refusal(
-                self._target.name, self._names[0], state, key, lines, self._known
-            )
+            self.refusal = hostkeys.refusal(self._target.name, self._names[0], state, key, lines, self._known)
         return state == "trusted"
 
 
@@ -216,9 +214,7 @@ async def _open(
     return connection
 
 
-def _known_hosts_files(
-    target: SshTarget, options: asyncssh.SSHClientConnectionOptions
-) -> tuple[Path, ...]:
+def _known_hosts_files(target: SshTarget, options: asyncssh.SSHClientConnectionOptions) -> tuple[Path, ...]:
     if target.known_hosts:
         return target.known_hosts
     if options.known_hosts is None:
@@ -342,4 +338,3 @@ def _host_certificate_refused(name: str, said: str) -> NodeError:
         why=said,
         next_step="compare its authority with the @cert-authority lines of known_hosts",
     )
-

@@ -219,9 +219,7 @@ class Tail:
         while self.base > 0:
             await self.fetch_before(_MOST_FETCH_BYTES)
         length = self.end
-        answer = await self._node.run(
-            _SHA256, args=(self._path, str(length)), timeout=60 + length / 20e6
-        )
+        answer = await self._node.run(_SHA256, args=(self._path, str(length)), timeout=60 + length / 20e6)
         mine = await asyncio.to_thread(self._mirror.sha256, length)
         proof = MirrorProof(mine, str(answer.text.split()[0]), length)
         await self.close()

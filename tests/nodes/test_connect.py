@@ -160,7 +160,9 @@ def from_config(path: Path, alias: str, known_hosts: tuple[Path, ...] = ()) -> S
 
 
 async def test_the_ssh_config_is_honoured_with_include_and_match(
-    host: Host, tmp_path: Path, make_node  # type: ignore[no-untyped-def]
+    host: Host,
+    tmp_path: Path,
+    make_node,  # type: ignore[no-untyped-def]
 ) -> None:
     (tmp_path / "included").write_text(
         config_for(host, "spark-*", f"UserKnownHostsFile {tmp_path / 'elsewhere'}")
@@ -193,7 +195,9 @@ async def test_a_broken_config_names_the_file(host: Host, tmp_path: Path) -> Non
 
 
 async def test_a_jump_host_is_verified_too(
-    host_pair: tuple[Host, Host], tmp_path: Path, make_node  # type: ignore[no-untyped-def]
+    host_pair: tuple[Host, Host],
+    tmp_path: Path,
+    make_node,  # type: ignore[no-untyped-def]
 ) -> None:
     inner, gate = host_pair
     config = tmp_path / "config"
@@ -230,7 +234,9 @@ async def test_the_link_comes_back_by_itself_after_the_server_restarts(host: Hos
 
 
 async def test_a_frozen_link_is_noticed_and_replaced(
-    host: Host, make_node, monkeypatch: pytest.MonkeyPatch  # type: ignore[no-untyped-def]
+    host: Host,
+    make_node,
+    monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
 ) -> None:
     monkeypatch.setattr(dial, "KEEPALIVE_SECONDS", 1)
     monkeypatch.setattr(dial, "KEEPALIVE_COUNT", 1)

@@ -51,7 +51,7 @@ async def test_a_job_leaves_its_whole_story_in_the_run_folder(node: Node, host: 
         "lab",
         "E0",
         ("bash", "-c", 'echo "out $GREETING $PWD"; echo err >&2; exit 7'),
-        env={"GREETING": "it's \"@ARGV@\" $HOME\n;", "HF_TOKEN": "canary-4711"},
+        env={"GREETING": 'it\'s "@ARGV@" $HOME\n;', "HF_TOKEN": "canary-4711"},
         versions={"swift": "4.6.0"},
     )
     assert (await jobs.look(node, "lab", "E0")).state == "absent"
@@ -63,7 +63,7 @@ async def test_a_job_leaves_its_whole_story_in_the_run_folder(node: Node, host: 
     assert not ended.boot_changed
     assert not ended.stop_requested
     log = (folder / "log").read_text()
-    assert log == f"out it's \"@ARGV@\" $HOME\n; {folder}\nerr\n"
+    assert log == f'out it\'s "@ARGV@" $HOME\n; {folder}\nerr\n'
     assert (ended.log_bytes, ended.log_inode) == (len(log), (folder / "log").stat().st_ino)
     document = json.loads((folder / "plan.json").read_text())
     assert document["versions"] == {"swift": "4.6.0"}
@@ -251,7 +251,10 @@ _LINGERING = {
 
 @pytest.mark.parametrize("works", [True, False])
 async def test_systemd_takes_the_job_where_the_user_lingers(
-    make_host, make_node, tmp_path: Path, works: bool  # type: ignore[no-untyped-def]
+    make_host,
+    make_node,
+    tmp_path: Path,
+    works: bool,  # type: ignore[no-untyped-def]
 ) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -120,7 +120,9 @@ async def test_nothing_is_lost_or_repeated_while_the_server_restarts(
 
 
 async def test_links_that_break_leave_at_most_one_reader(
-    host: Host, make_node, follow: Follow  # type: ignore[no-untyped-def]
+    host: Host,
+    make_node,
+    follow: Follow,  # type: ignore[no-untyped-def]
 ) -> None:
     log = host.home / "log"
     log.write_bytes(b"start\n")
@@ -142,7 +144,10 @@ async def test_links_that_break_leave_at_most_one_reader(
 
 
 async def test_a_reader_behind_a_dead_link_is_replaced(
-    host: Host, make_node, follow: Follow, monkeypatch: pytest.MonkeyPatch  # type: ignore[no-untyped-def]
+    host: Host,
+    make_node,
+    follow: Follow,
+    monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
 ) -> None:
     monkeypatch.setattr(dial, "KEEPALIVE_SECONDS", 1)
     monkeypatch.setattr(dial, "KEEPALIVE_COUNT", 1)
@@ -262,9 +267,7 @@ async def test_what_happened_while_nobody_read_is_found_out(
     assert (await second.tail.finish()).same
 
 
-async def test_a_damaged_mirror_is_not_continued(
-    host: Host, node: Node, follow: Follow
-) -> None:
+async def test_a_damaged_mirror_is_not_continued(host: Host, node: Node, follow: Follow) -> None:
     log = host.home / "log"
     log.write_bytes(b"what was really written\n")
     first = await follow(node)
@@ -317,7 +320,10 @@ async def test_older_parts_of_another_file_are_refused(host: Host, node: Node, f
 
 
 async def test_two_consoles_read_one_log_side_by_side(
-    host: Host, node: Node, make_node, follow: Follow  # type: ignore[no-untyped-def]
+    host: Host,
+    node: Node,
+    make_node,
+    follow: Follow,  # type: ignore[no-untyped-def]
 ) -> None:
     log = host.home / "log"
     log.write_bytes(b"shared\n")

@@ -44,9 +44,7 @@ def test_no_control_byte_survives_from_any_bytes(data: bytes) -> None:
     assert FORBIDDEN.search(clean(data)) is None
 
 
-_PIECES = st.sampled_from(
-    [*"\x1b[]P\x9b\x9d\x07\\\x9cm\n\r\tx\u202e\ud800", "0;"]
-)
+_PIECES = st.sampled_from([*"\x1b[]P\x9b\x9d\x07\\\x9cm\n\r\tx\u202e\ud800", "0;"])
 
 
 @settings(max_examples=500)
