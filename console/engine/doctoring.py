@@ -7,7 +7,7 @@ from pathlib import Path
 
 from console.core.errors import LabError
 from console.core.plan.profile import NodeSpec, Profile
-from console.engine.crew import CONSOLE_PYTHON, Member, assembled
+from console.engine.crew import Member, assembled
 
 SECONDS = 90
 
@@ -26,6 +26,7 @@ else say missing 'training interpreter' "$1 is no executable; correct python of 
 if [ -d "$2" ]; then
   [ -w "$2" ] && say ok 'shared folder' "$2, $(df -Ph "$2" | awk 'NR==2 {print $4}') free" \\
     || say missing 'shared folder' "$2 can't be written by $(id -un)"
+elif [ -n "$4" ]; then say ok 'shared folder' "$2 is made when the lab begins"
 else say missing 'shared folder' "$2 is not there; mount it at this path on every node"; fi
 say ok 'room in the home folder' "$(df -Ph "$HOME" | awk 'NR==2 {print $4}') free"
 if [ -n "$3" ]; then
@@ -49,7 +50,7 @@ async def examine(profile: Profile, folder: Path, *, accept_new: bool = False) -
     """Ask every node; a node that can't be reached is an answer like any other."""
     if profile.embedded:
         async with assembled(profile, folder) as crew:
-            return _flat(await asyncio.gather(*(_look(member) for member in crew.values())))
+            return _flat(await asyncio.gather(*(_look(profile, member) for member in crew.values())))
     return _flat(await asyncio.gather(*(_alone(profile, spec, folder, accept_new) for spec in profile.nodes)))
 
 
@@ -58,7 +59,7 @@ async def _alone(profile: Profile, spec: NodeSpec, folder: Path, accept_new: boo
     only = profile.model_copy(update={"nodes": [spec]})
     try:
         async with assembled(only, folder, accept_new=accept_new) as crew:
-            return await _look(crew[spec.name])
+            return await _look(profile, crew[spec.name])
     except LabError as error:
         return [Look(spec.name, "reach", False, error.render())]
 
@@ -67,15 +68,15 @@ def _flat(found: Sequence[Sequence[Look]]) -> list[Look]:
     return [look for looks in found for look in looks]
 
 
-async def _look(member: Member) -> list[Look]:
+async def _look(profile: Profile, member: Member) -> list[Look]:
     rtt = member.node.link.rtt_seconds
     words = "host key known, logged in" + (f", {rtt * 1e3:.0f} ms" if rtt is not None else "")
     looks = [Look(member.name, "reach", True, words)]
-    gpu = "gpu" if member.spec.gpu is not None else ""
-    answer = await member.node.run(_LOOK, args=(member.python, member.shared, gpu), timeout=SECONDS)
+    flags = ("gpu" if profile.gpus_per_node else "", "embedded" if profile.embedded else "")
+    args = (member.python, member.shared, *flags)
+    answer = await member.node.run(_LOOK, args=args, timeout=SECONDS)
     for line in answer.text.splitlines():
         state, _, rest = line.partition("\t")
         name, _, said = rest.partition("\t")
-        good = state == "ok" or (name == "shared folder" and member.spec.python == CONSOLE_PYTHON)
-        looks.append(Look(member.name, name, good, said))
+        looks.append(Look(member.name, name, state == "ok", said))
     return looks
