@@ -65,7 +65,7 @@ class Diagnosing:
         self._run = None
 
     def told(self, node: str, facts: Sequence[LogFact]) -> None:
-        """Facts read from a node's log."""
+        """Output of a node's log arrived, with the facts read from it; none, when it held none."""
         if self._diagnosis is not None:
             self._journal(self._diagnosis.facts(node, facts, _clock()))
 

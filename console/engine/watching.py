@@ -20,7 +20,9 @@ class LogWatch:
     """Follows one log. `counts` marks the log whose metrics make the run's record.
 
     A fact that ends at or before the newest journalled byte was recorded by an earlier console and is read
-    again only to bring the reader up to date.
+    again only to bring the reader up to date. `told` hears of every chunk that arrives from the node, with
+    no facts where it holds none, as output of any kind ends a silence; of the bytes that the mirror held at
+    the start it gets the facts alone.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class LogWatch:
         if self.mirror.exists():
             with self.mirror.open("rb") as file:
                 while block := file.read(READ_BLOCK):
-                    self._read(block)
+                    self._facts(self._reader.feed(block))
         await self._tail.start()
 
     def look(self) -> None:
@@ -88,7 +90,9 @@ class LogWatch:
         await self._tail.close()
 
     def _take(self, data: bytes, start: int) -> None:
-        self._read(data)
+        found = self._reader.feed(data)
+        self._record(found)
+        self._tell(found)
 
     def _segment_began(self, event: TailEvent) -> None:
         words = f"the log was {event.kind}: {event.why}; it goes on in {event.mirror.name}"
@@ -98,16 +102,20 @@ class LogWatch:
             )
         )
 
-    def _read(self, data: bytes) -> None:
-        self._facts(self._reader.feed(data))
-
     def _facts(self, found: Sequence[fx.LogFact]) -> None:
-        if not found:
+        """Facts of bytes that did not arrive just now."""
+        self._record(found)
+        if found:
+            self._tell(found)
+
+    def _record(self, found: Sequence[fx.LogFact]) -> None:
+        if not self._counts:
             return
-        if self._counts:
-            for fact in found:
-                if fact.end_byte > self._recorded_to and (event := self._event(fact)):
-                    self._recorder.record(event)
+        for fact in found:
+            if fact.end_byte > self._recorded_to and (event := self._event(fact)):
+                self._recorder.record(event)
+
+    def _tell(self, found: Sequence[fx.LogFact]) -> None:
         if self._told is not None:
             self._told(self._node.name, found)
 
