@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from console.core.ledger.of_lab import prediction_of
 from console.core.plan.custody import Sample
+from console.core.plan.profile import Profile
 from console.core.reading.diagnosis import Change, Diagnosis, Expectation, NodeSample, Rules
 from console.core.reading.diagnosis import JobState as JobWords
 from console.core.reading.facts import LogFact
 from console.core.reading.trainlog import TrainLogReader
 from console.core.record import events as ev
+from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.engine.recorder import Recorder
 from console.nodes.jobs import JobState
 
+PAIR_ITEM = "pair"
 _JOB_WORDS: Mapping[str, JobWords] = {
     "absent": "none",
     "starting": "starting",
@@ -36,7 +40,8 @@ class Diagnosing:
 
     def begin(self, run: RunView, framework: str) -> None:
         """Start judging a run."""
-        profile = self._recorder.experiment.profile
+        experiment = self._recorder.experiment
+        profile = experiment.profile
         rails = {len(profile.node(node).rdma_devices) for node in run.nodes} if len(run.nodes) > 1 else {0}
         wanted = max(rails)
         self._run = run.id
@@ -48,7 +53,9 @@ class Diagnosing:
                 log_node=run.log_node,
                 rdma=bool(wanted) or None,
                 rails=wanted or None,
-                shared_cache=True,
+                step_seconds=_slowest_step(profile, run),
+                save_steps=_save_steps(run),
+                shared_cache=_shared_cache(experiment),
             ),
         )
 
@@ -109,6 +116,30 @@ class Diagnosing:
                 self._recorder.record(
                     ev.FindingCleared(at=at, node=node, run=self._run, finding_id=change.finding.id)
                 )
+
+
+def _slowest_step(profile: Profile, run: RunView) -> float | None:
+    """The high end of the predicted step time, so that slower than this is slower than predicted at all.
+
+    A run of the checklist trains another model or fewer samples than any configuration; none is predicted.
+    """
+    if run.purpose != "matrix":
+        return None
+    column = prediction_of(profile, profile.configuration(run.config))
+    return column.step_seconds.high if column is not None else None
+
+
+def _save_steps(run: RunView) -> int | None:
+    value = run.settings.get("save_steps")
+    return value if isinstance(value, int) else None
+
+
+def _shared_cache(experiment: Experiment) -> bool | None:
+    """What the checklist's item about the pair of nodes found; None where it found nothing either way."""
+    item = experiment.items.get(PAIR_ITEM)
+    answers = [step.answer.get("cache_ok") for step in item.evidence] if item is not None else []
+    known = [answer for answer in answers if isinstance(answer, bool)]
+    return known[-1] if known else None
 
 
 def _clock() -> float:

@@ -6,9 +6,11 @@ from console.core.errors import InputError
 from console.core.ledger.architecture import Architecture
 from console.core.ledger.catalogue import device as known_device
 from console.core.ledger.catalogue import model as known_model
+from console.core.ledger.columns import Column
 from console.core.ledger.devices import Device
 from console.core.ledger.hf_config import read_config
 from console.core.ledger.methods import FULL_RECOMPUTE, NO_RECOMPUTE, SELECTIVE, Batch, Method
+from console.core.ledger.paper import paper_column
 from console.core.ledger.setup import Setup
 from console.core.plan.matrix import Configuration, effective_settings
 from console.core.plan.profile import ModelSpec, Profile, TinyModel
@@ -58,6 +60,22 @@ def setup_of(profile: Profile, config: Configuration) -> Setup | None:
         ),
         recompute=_RECOMPUTE[settings.recompute],
     )
+
+
+def prediction_of(profile: Profile, config: Configuration) -> Column | None:
+    """The paper column of a configuration of the lab.
+
+    None where nothing can be predicted: a model or device that the catalogue does not know, sizes that don't
+    fit together, training on the CPU or in 32 bits, for which the sums are not made.
+    """
+    try:
+        settings = effective_settings(profile.settings, config)
+        if settings.use_cpu or settings.dtype == "float32":
+            return None
+        setup, device = setup_of(profile, config), device_of(profile)
+        return paper_column(setup, device) if setup is not None and device is not None else None
+    except InputError:
+        return None
 
 
 def _tiny_config(build: TinyModel) -> dict[str, Any]:
