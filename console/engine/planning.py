@@ -3,6 +3,7 @@
 from typing import Literal
 
 from console.core.errors import NodeError
+from console.core.ledger.of_lab import prediction_of
 from console.core.plan.launch import plan_launches
 from console.core.plan.matrix import Configuration, Mode, Settings, effective_settings
 from console.core.plan.profile import Profile, Smoke
@@ -27,7 +28,6 @@ async def matrix_run(
     A `resumed` run keeps the launches that the journal has; the port need not be free then.
     """
     run = f"{config.id}-{attempt}"
-    settings = effective_settings(profile.settings, config)
     return RunRequest(
         id=run,
         config=config.id,
@@ -40,8 +40,21 @@ async def matrix_run(
             master_port=DEFAULT_PORT if resumed else await master_port(profile, crew),
             places={name: member.in_run(experiment, run) for name, member in crew.items()},
         ),
-        settings=settings.model_dump(mode="json"),
+        settings=matrix_settings(profile, config),
     )
+
+
+def matrix_settings(profile: Profile, config: Configuration) -> dict[str, object]:
+    """What the journal keeps of a configuration's plan: its settings, and `predicted_memory_bytes`.
+
+    The prediction is what the framework should reserve on the fullest device; where the ledger has none the
+    key is left out.
+    """
+    settings: dict[str, object] = effective_settings(profile.settings, config).model_dump(mode="json")
+    column = prediction_of(profile, config)
+    if column is not None and column.memory_bytes.number is not None:
+        settings["predicted_memory_bytes"] = round(column.memory_bytes.number)
+    return settings
 
 
 async def smoke_run(
