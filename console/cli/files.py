@@ -6,7 +6,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 import console
-from console.core.errors import InputError
+from console.core.errors import InputError, LabError
 from console.core.plan.profile import Profile, parse_profile
 from console.core.reading.diagnosis import Rules, load_rules
 from console.engine.opening import LabFiles, exists
@@ -61,11 +61,18 @@ def folder_to_open(files: LabFiles, out: Path | None) -> Path:
     profile = files.profile
     root = experiments_folder()
     for folder in sorted(root.glob(f"{profile.name}-*"), reverse=True):
-        if exists(folder):
-            seen = ReadSession(folder).experiment
-            if seen.outcome is None and seen.profile == profile:
-                return folder
+        if exists(folder) and _goes_on(folder, profile):
+            return folder
     return root / f"{profile.name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _goes_on(folder: Path, profile: Profile) -> bool:
+    """Whether `folder` holds an unfinished experiment of `profile`; one that can't be read is none."""
+    try:
+        seen = ReadSession(folder).experiment
+    except LabError:
+        return False
+    return seen.outcome is None and seen.profile == profile
 
 
 def folder_to_read(name: str) -> Path:
@@ -93,7 +100,9 @@ def _profile_text(name: str) -> tuple[str, str]:
             f"no profile {name}", next_step=f"give a file, or one of the shipped: {_names('profiles')}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the profile {name} can't be read", why=str(error)) from None
+        raise InputError(
+            f"the profile {name} can't be read", why=str(error), next_step="give a YAML text in UTF-8"
+        ) from None
 
 
 def _names(kind: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -98,20 +99,21 @@ def parse_window(text: str) -> float | None:
     """Hours from `4h`, `90m` or `4h30m`; None for no text. Raises `InputError`."""
     if not text:
         return None
-    hours, rest = text.split("h", 1) if "h" in text else ("0", text)
-    minutes = rest.removesuffix("m") or "0"
-    try:
-        found = float(hours) + float(minutes) / 60
-    except ValueError:
-        found = -1.0
-    if not 0 < found <= 72:
+    parts = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+)m?)?", text, re.ASCII)
+    if parts is None or text.isdigit():
         raise InputError(f"--window {text}", why="not a length of time", next_step="write it like 4h or 90m")
+    found = float(parts[1] or 0) + float(parts[2] or 0) / 60
+    if not 0 < found <= 72:
+        raise InputError(f"--window {text}", next_step="give more than 0 and at most 72 hours")
     return found
 
 
 def chosen(only: str) -> tuple[str, ...]:
-    """Ids of `--only`."""
-    return tuple(part.strip() for part in only.split(",") if part.strip())
+    """Ids of `--only`, each once; none: all. Raises `InputError` for an option that names none."""
+    ids = tuple(dict.fromkeys(part.strip() for part in only.split(",") if part.strip()))
+    if only and not ids:
+        raise InputError(f"--only {only!r} names no configuration", next_step="write it like E0,E1")
+    return ids
 
 
 def _run(

@@ -1,18 +1,14 @@
-"""The command `lab`: its sub-commands, and the one place where errors become messages and exit codes."""
+"""The command `lab` and its sub-commands."""
 
 import sys
-import tempfile
-import traceback
-from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 import typer
 
 from console import __version__
 from console.cli import doctor, export, lab, ledger, parse_log, plan, service
-from console.core.errors import LabError
+from console.cli.telling import told
 
 app = typer.Typer(
     help="Runs a fine-tuning lab on borrowed machines and gives them back healthy.",
@@ -20,37 +16,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-
-def _told(command: Callable[..., int]) -> Callable[..., None]:
-    """A command whose result is the exit code and whose errors are messages."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs)
-        except LabError as error:
-            print(error.render(), file=sys.stderr)
-            code = error.exit_code
-        except OSError as error:
-            print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
-            print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
-            code = 2
-        except Exception as error:  # noqa: BLE001 - the last net: a user never sees a traceback
-            code = _unforeseen(error)
-        raise typer.Exit(code)
-
-    return run
-
-
-def _unforeseen(error: Exception) -> int:
-    """Say that the console itself is at fault and where the details are; the journal is untouched."""
-    with tempfile.NamedTemporaryFile("w", prefix="lab-error-", suffix=".txt", delete=False) as file:
-        traceback.print_exception(error, file=file)
-    print(f"the console met an error of its own: {type(error).__name__}: {error}", file=sys.stderr)
-    print(f"  why: the details are in {file.name}", file=sys.stderr)
-    print("  next: start again, the experiment is taken up where it stood; report the file", file=sys.stderr)
-    return LabError.exit_code
 
 
 @app.callback(invoke_without_command=True)
@@ -62,15 +27,15 @@ def _start(
         raise typer.Exit
 
 
-app.command("demo")(_told(lab.demo))
-app.command("open")(_told(lab.open_lab))
-app.command("run")(_told(lab.run_lab))
-app.command("watch")(_told(lab.watch))
-app.command("replay")(_told(lab.replay))
-app.command("doctor")(_told(doctor.doctor))
-app.command("plan")(_told(plan.plan))
-app.command("export")(_told(export.export_command))
-app.command("parse-log")(_told(parse_log.parse_log_command))
+app.command("demo")(told(lab.demo))
+app.command("open")(told(lab.open_lab))
+app.command("run")(told(lab.run_lab))
+app.command("watch")(told(lab.watch))
+app.command("replay")(told(lab.replay))
+app.command("doctor")(told(doctor.doctor))
+app.command("plan")(told(plan.plan))
+app.command("export")(told(export.export_command))
+app.command("parse-log")(told(parse_log.parse_log_command))
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(service.app, name="service")
 

@@ -9,7 +9,8 @@ import typer
 
 from console.cli.conducting import printer
 from console.cli.files import experiments_folder, read_lab
-from console.core.errors import InputError, LabError
+from console.cli.telling import told
+from console.core.errors import InputError
 from console.core.plan.service import NoService
 from console.engine.crew import Crew, assembled
 from console.engine.decisions import Decisions
@@ -26,21 +27,24 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder of the experimen
 
 
 @app.command("status")
-def status(profile: ProfileName, out: Out = None) -> None:
+@told
+def status(profile: ProfileName, out: Out = None) -> int:
     """Climb the health ladder and show the guards; changes nothing."""
-    _told(profile, out, _status)
+    return _act(profile, out, _status)
 
 
 @app.command("stop")
-def stop(profile: ProfileName, out: Out = None) -> None:
+@told
+def stop(profile: ProfileName, out: Out = None) -> int:
     """Inspect, drain and stop the service, with a guard on every node that brings it back."""
-    _told(profile, out, _stop)
+    return _act(profile, out, _stop)
 
 
 @app.command("restore")
-def restore(profile: ProfileName, out: Out = None) -> None:
+@told
+def restore(profile: ProfileName, out: Out = None) -> int:
     """Bring the service back and prove it healthy."""
-    _told(profile, out, _restore)
+    return _act(profile, out, _restore)
 
 
 class Hands:
@@ -78,16 +82,10 @@ async def _restore(hands: Hands) -> int:
     return 0
 
 
-def _told(profile: str, out: Path | None, action: Callable[[Hands], Awaitable[int]]) -> None:
-    try:
-        files = read_lab(profile)
-        code = asyncio.run(
-            _with_hands(files, out or experiments_folder() / f"{files.profile.name}-service", action)
-        )
-    except LabError as error:
-        typer.echo(error.render(), err=True)
-        code = error.exit_code
-    raise typer.Exit(code)
+def _act(profile: str, out: Path | None, action: Callable[[Hands], Awaitable[int]]) -> int:
+    files = read_lab(profile)
+    folder = out or experiments_folder() / f"{files.profile.name}-service"
+    return asyncio.run(_with_hands(files, folder, action))
 
 
 async def _with_hands(files: LabFiles, folder: Path, action: Callable[[Hands], Awaitable[int]]) -> int:

@@ -46,35 +46,33 @@ def open_recorder(
     """Begin the experiment in `folder`, or take up the one that is there.
 
     An experiment keeps the profile it was begun with; `files` must still say the same. Raises `InputError`
-    when they don't, when the matrix is refused, or when the window is over; `JournalError` when the journal
-    can't be used.
+    when they don't, when `only` names other configurations than the experiment has, when the matrix is
+    refused, or when the window is over; `JournalError` when the journal can't be used.
     """
-    resumed = exists(folder)
-    journal = Journal(folder)
-    if resumed:
+    if exists(folder):
+        journal = Journal(folder)
         events = [event for _, event in journal.events()]
         if events:
             recorder = Recorder(journal, fold(events), now=now)
             _same_lab(recorder, files, folder)
+            _same_matrix(recorder, only, folder)
             return recorder
+        journal.close()
     profile = files.profile
     guard(profile.matrix, profile.settings)
     for config in only:
         profile.configuration(config)
-    return Recorder.begin(
-        journal,
-        ExperimentOpened(
-            at=now(),
-            name=folder.name,
-            profile_text=files.profile_text,
-            profile_file=files.profile_file,
-            checklist_text=files.checklist_text,
-            only=tuple(only),
-            window_ends=window_end(profile.window, now(), window_hours),
-            console_version=__version__,
-        ),
-        now=now,
+    opened = ExperimentOpened(
+        at=now(),
+        name=folder.name,
+        profile_text=files.profile_text,
+        profile_file=files.profile_file,
+        checklist_text=files.checklist_text,
+        only=tuple(only),
+        window_ends=window_end(profile.window, now(), window_hours),
+        console_version=__version__,
     )
+    return Recorder.begin(Journal(folder), opened, now=now)
 
 
 def window_end(window: Window, now: datetime, hours: float | None = None) -> datetime | None:
@@ -107,4 +105,14 @@ def _same_lab(recorder: Recorder, files: LabFiles, folder: Path) -> None:
             f"{folder} holds an experiment of {begun_with.name} that was begun with another profile",
             why="one experiment has one profile from its first event to its last",
             next_step="give another --out, or the profile it was begun with",
+        )
+
+
+def _same_matrix(recorder: Recorder, only: Sequence[str], folder: Path) -> None:
+    begun_with = recorder.experiment.configurations
+    if only and set(only) != set(begun_with):
+        raise InputError(
+            f"{folder} was begun with {', '.join(begun_with)}, not with {', '.join(only)}",
+            why="what is to be measured is settled before the first run",
+            next_step="leave --only out to go on with it, or give another --out",
         )

@@ -1,0 +1,47 @@
+"""The one place where errors become messages and exit codes."""
+
+import errno
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import typer
+
+from console.core.errors import InputError, LabError
+
+_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Troubles of this computer's disk that no other argument would avoid."""
+
+
+def told(command: Callable[..., int]) -> Callable[..., None]:
+    """A command whose result is the exit code and whose errors are messages."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except LabError as error:
+            print(error.render(), file=sys.stderr)
+            code = error.exit_code
+        except OSError as error:
+            print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+            print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
+            code = LabError.exit_code if error.errno in _MACHINE else InputError.exit_code
+        except Exception as error:  # noqa: BLE001 - the last net: a user never sees a traceback
+            code = _unforeseen(error)
+        raise typer.Exit(code)
+
+    return run
+
+
+def _unforeseen(error: Exception) -> int:
+    """Say that the console itself is at fault and where the details are; the journal is untouched."""
+    with tempfile.NamedTemporaryFile("w", prefix="lab-error-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    print(f"the console met an error of its own: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"  why: the details are in {file.name}", file=sys.stderr)
+    print("  next: start again, the experiment is taken up where it stood; report the file", file=sys.stderr)
+    return LabError.exit_code
