@@ -91,6 +91,12 @@ def test_validation_turning_up_says_so_when_the_best_step_was_saved():
     assert "and it was saved" in told([step(40), saved(20), *evals]).active[0].seen
 
 
+def test_a_best_step_that_the_plan_saves_should_have_been_saved():
+    evals = [validation(10, 1.5), validation(20, 1.0), validation(30, 1.1), validation(40, 1.2)]
+    assert "it should have been saved" in told([step(40), *evals], Expectation(save_steps=20)).active[0].seen
+    assert "it was not saved" in told([step(40), *evals], Expectation(save_steps=15)).active[0].seen
+
+
 def test_validation_that_wavers_is_no_finding():
     evals = [validation(25, 1.199), validation(50, 1.186), validation(75, 1.225), validation(93, 1.193)]
     assert told([step(93), *evals]).active == ()

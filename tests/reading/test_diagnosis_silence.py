@@ -1,7 +1,22 @@
 """Rules about what does not come. The clock is a number; nothing here waits."""
 
+import pytest
+
 from console.core.reading.diagnosis import Expectation
-from tests.reading.diagnosing import PAIR, diagnosis, ended, ids, launched, met, moving, saved, step, steps
+from console.core.reading.facts import LogFact
+from tests.reading.diagnosing import (
+    PAIR,
+    diagnosis,
+    ended,
+    ids,
+    launched,
+    met,
+    moving,
+    saved,
+    step,
+    steps,
+    validation,
+)
 
 MEGATRON = Expectation(framework="megatron", nodes=("node-a", "node-b"), log_node="node-b")
 
@@ -122,6 +137,30 @@ def test_nodes_that_all_go_quiet_before_the_first_step_hang():
     assert finding.suspects[0].startswith("MODELSCOPE_CACHE")
 
 
+@pytest.mark.parametrize("shared", [True, None])
+def test_the_cache_is_no_suspect_unless_it_was_seen_not_to_be_shared(shared: bool | None):
+    watched = two_nodes(Expectation(nodes=("node-a", "node-b"), shared_cache=shared))
+    watched.facts("node-a", [launched(0), met(0)], 1.0)
+    watched.facts("node-b", [launched(1), met(1)], 1.0)
+    watched.tick(302.0)
+    assert ids(watched) == {"startup-hang"}
+    assert not watched.active[0].suspects[0].startswith("MODELSCOPE_CACHE")
+
+
+def test_a_start_that_could_not_be_heard_is_no_hang():
+    watched = two_nodes()
+    watched.facts("node-a", [launched(0), met(0)], 1.0)
+    watched.facts("node-b", [launched(1), met(1)], 1.0)
+    for node in ("node-a", "node-b"):
+        watched.link(node, "down", 2.0)
+    watched.tick(2000.0)
+    assert "startup-hang" not in ids(watched)
+    for node in ("node-a", "node-b"):
+        watched.link(node, "up", 2001.0)
+    watched.tick(2010.0)
+    assert "startup-hang" not in ids(watched)
+
+
 def test_a_run_that_steps_does_not_hang_at_start():
     watched = two_nodes()
     watched.facts("node-a", [met(0), step(1)], 1.0)
@@ -162,10 +201,18 @@ def test_a_moving_bar_is_progress():
     assert watched.active == ()
 
 
-def test_saving_gets_more_time():
+@pytest.mark.parametrize("fact", [saved(2), validation(2, 2.5)], ids=["saving", "evaluating"])
+def test_saving_and_evaluating_get_more_time(fact: LogFact):
     watched = two_nodes()
-    watched.facts("node-a", [*steps([3.0, 2.9]), saved(2)], 100.0)
+    watched.facts("node-a", [*steps([3.0, 2.9]), fact], 100.0)
     watched.tick(200.0)
+    assert watched.active == ()
+
+
+def test_nothing_is_to_come_after_the_last_step():
+    watched = two_nodes()
+    watched.facts("node-a", [step(999, 2.1), step(1000, 2.0)], 100.0)
+    watched.tick(900.0)
     assert watched.active == ()
 
 
