@@ -1,8 +1,11 @@
 """What nodes print, read: texts are modelled on recorded ones of GB10 machines."""
 
+import os
+from pathlib import Path
+
 import pytest
 
-from console.nodes.agent.program import gpu, masking, memory, processes, web
+from console.nodes.agent.program import gpu, masking, memory, processes, protection, samples, web
 
 GIB = 1 << 30
 AFTER_STOP_POOL = """\
@@ -135,3 +138,27 @@ def test_a_run_folders_pid_file() -> None:
         "start_ticks": 99,
     }
     assert processes.parse_pid_file("nonsense") == {}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="logind spares root")
+def test_logind_may_end_the_guard_as_a_user() -> None:
+    assert "enable-linger" in protection.logout_risk(["KillUserProcesses=yes"], lingers=False)
+
+
+def test_logind_spares_the_guard_otherwise() -> None:
+    assert protection.logout_risk(["KillUserProcesses=yes"], lingers=True) == ""
+    assert protection.logout_risk(["#KillUserProcesses=yes\n", "KillUserProcesses=no"], lingers=False) == ""
+
+
+def test_samples_are_read_from_the_end_of_the_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "samples.jsonl")
+    file = samples.SampleFile(path, 1 << 20)
+    for _ in range(4000):
+        file.append({"padding": "x" * 150})
+    assert file.number == 4000
+    assert [one["n"] for one in samples.since(path, 3998, 100)] == [3999, 4000]
+    everything = [one["n"] for one in samples.since(path, 0, 10_000)]
+    assert everything == list(range(everything[0], 4001))
+    assert [one["n"] for one in samples.since(path, 4000, 100)] == []
+    across = [one["n"] for one in samples.since(path, everything[0] + 10, 10_000)]
+    assert across == everything[11:]

@@ -17,7 +17,7 @@ from support.window import EXPERIMENT, brought_back, console, guard_for, healthy
 
 from console.core.errors import ServiceError
 from console.core.plan.service import CommandService, DockerService
-from console.nodes.agent import end_guard, guard_status, renew_lease
+from console.nodes.agent import end_guard, end_jobs, guard_status, renew_lease
 from console.nodes.service import inspect, prove_health, restore, stop
 
 pytestmark = pytest.mark.docker
@@ -196,6 +196,39 @@ async def test_a_new_guard_takes_over_what_a_killed_one_left(
     status = await brought_back(node)
     assert status.restore is not None
     assert (status.restore.state, status.restore.by) == ("healthy", "guard")
+
+
+async def test_a_service_that_was_down_stays_down(
+    standin: Standin, node: LocalNode, command_spec: Command
+) -> None:
+    spec = command_spec()
+    record = await inspect(node, spec)
+    await guard_for(node, spec)
+    stopped = await stop(node, spec, record, experiment=EXPERIMENT)
+    assert stopped.state == "stopped"
+    assert "was not running" in stopped.detail
+    assert (await restore(node, spec, record, experiment=EXPERIMENT)).state == "nothing to restore"
+    await renew_lease(node, EXPERIMENT, holder="tests", lease_seconds=0.1)
+    assert "never touched" in (await brought_back(node)).detail
+    assert not (await inspect(node, spec)).running
+
+
+async def test_the_labs_own_containers_end_with_its_jobs(
+    engine: Engine, standin: Standin, node: LocalNode
+) -> None:
+    names = {f"{standin.name}-{which}": which for which in ("ours", "theirs")}
+    for name, which in names.items():
+        run = f"{EXPERIMENT}/e0" if which == "ours" else "another/e0"
+        engine("run", "-d", "--name", name, "--label", f"lab.run={run}", "--network", "none",
+               "stand-in", "/usr/bin/python3", "-c", "import time; time.sleep(600)")  # fmt: skip
+    try:
+        await end_jobs(node, EXPERIMENT, grace_seconds=0, docker=engine.docker)
+        assert {which: engine.running(name) for name, which in names.items()} == {
+            "ours": False,
+            "theirs": True,
+        }
+    finally:
+        engine("rm", "-f", *names)
 
 
 def _runs(pid: int) -> bool:

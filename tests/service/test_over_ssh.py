@@ -1,18 +1,15 @@
 """The same over SSH: embedded servers and real OpenSSH, and a link whose packets are dropped."""
 
 import getpass
-import os
 import shutil
-import subprocess
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.docker_engine import Engine, Standin
 from support.hosts import Host, SshdHost
 from support.local_node import LocalNode
+from support.namespaces import Namespace, joined_namespace
 from support.processes import end_processes_of
 from support.window import EXPERIMENT, brought_back, console, guard_for, healthy, ready, words
 
@@ -55,63 +52,11 @@ async def test_a_whole_window_and_a_reconnect_in_the_middle(
     assert not (await end_guard(node, EXPERIMENT, holder="tests")).alive
 
 
-class Namespace:
-    """A network namespace joined to ours by a pair of interfaces: the laptop's place."""
-
-    def __init__(self) -> None:
-        mark = uuid.uuid4().hex[:6]
-        self.name, self._link = f"lab{mark}", f"lv{mark}"
-        third = int(mark[:2], 16)
-        fourth = int(mark[2:4], 16) & 0xFC
-        self.ours, self._theirs = f"10.211.{third}.{fourth | 1}", f"10.211.{third}.{fourth | 2}"
-        peer = f"lw{mark}"
-        self._ip("netns", "add", self.name)
-        self._ip("link", "add", self._link, "type", "veth", "peer", "name", peer, "netns", self.name)
-        self._ip("addr", "add", f"{self.ours}/30", "dev", self._link)
-        self._ip("link", "set", self._link, "up")
-        self._ip("-n", self.name, "addr", "add", f"{self._theirs}/30", "dev", peer)
-        self._ip("-n", self.name, "link", "set", peer, "up")
-
-    @property
-    def front(self) -> list[str]:
-        return ["ip", "netns", "exec", self.name]
-
-    def drop_packets(self) -> None:
-        for chain in ("INPUT", "OUTPUT"):
-            subprocess.run([*self.front, "iptables", "-A", chain, "-j", "DROP"], check=True)
-
-    def close(self) -> None:
-        self._ip("link", "del", self._link)
-        self._ip("netns", "del", self.name)
-
-    @staticmethod
-    def _ip(*arguments: str) -> None:
-        subprocess.run(["ip", *arguments], check=True)
-
-
 @pytest.fixture
 def laptop() -> Iterator[Namespace]:
-    if os.getuid() != 0 or not shutil.which("ip") or not shutil.which("iptables"):
-        pytest.skip("network namespaces need root, iproute2 and iptables")
-    namespace = Namespace()
-    yield namespace
-    namespace.close()
-
-
-class ReachableSshd(SshdHost):
-    """sshd on an address that another namespace can reach."""
-
-    address = "127.0.0.1"
-
-    def _config(self) -> str:
-        more = f"ListenAddress 127.0.0.1\nListenAddress {self.address}"
-        return super()._config().replace("ListenAddress 127.0.0.1", more)
-
-    def from_outside(self) -> SshTarget:
-        known = self.root / "known_hosts_outside"
-        text = self.target.known_hosts[0].read_text()
-        known.write_text(text.replace("[127.0.0.1]", f"[{self.address}]"))
-        return replace(self.target, host=self.address, known_hosts=(known,))
+    """A namespace of its own: the console's place."""
+    with joined_namespace() as namespace:
+        yield namespace
 
 
 @pytest.mark.sshd
@@ -122,12 +67,12 @@ async def test_a_link_whose_packets_are_dropped(
         pytest.skip("no sshd here: apt-get install openssh-server")
     engine.run_standin(standin)
     await ready(standin)
-    host = ReachableSshd("node-a", tmp_path / "host")
+    host = SshdHost("node-a", tmp_path / "host")
     host.address = laptop.ours
     host.root.mkdir()
     await host.start()
     try:
-        target = host.from_outside()
+        target = host.target
         where = {
             "name": target.name,
             "host": target.host,

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from console.core.plan.custody import GuardSpec, GuardStatus, ServiceRecord
+from console.core.plan.custody import Floors, GuardSpec, GuardStatus, ServiceRecord
 from console.core.plan.service import BorrowedService, Canary, CommandService
 from console.nodes.agent import Runner, guard_account, guard_status, start_guard
 from console.nodes.service import inspect
@@ -22,6 +22,7 @@ from support.waiting import until
 EXPERIMENT = "window"
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "console_process.py"
+NO_FLOORS = Floors()
 FAST = {
     "settle_seconds": 0.3,
     "ready_timeout_seconds": 20,
@@ -47,10 +48,19 @@ async def ready(standin: Standin) -> None:
 
 
 async def guard_for(
-    node: Runner, spec: BorrowedService, *, lease_seconds: float = 120, holder: str = "tests"
+    node: Runner,
+    spec: BorrowedService,
+    *,
+    lease_seconds: float = 120,
+    holder: str = "tests",
+    floors: Floors = NO_FLOORS,
 ) -> GuardStatus:
     guard = GuardSpec(
-        experiment=EXPERIMENT, holder=holder, lease_seconds=lease_seconds, job_grace_seconds=1.0
+        experiment=EXPERIMENT,
+        holder=holder,
+        lease_seconds=lease_seconds,
+        job_grace_seconds=1.0,
+        floors=floors,
     )
     return await start_guard(node, guard, spec)
 

@@ -198,6 +198,8 @@ class GuardSpec(Part):
     """Whether this node's service answers requests (a worker node's does not)."""
     restore_delay_seconds: float = Field(default=0.0, ge=0)
     """Wait before the guard's own restore, so that workers start before the head."""
+    gpu: int = Field(default=0, ge=0)
+    """Index of the GPU that is sampled."""
     sample_seconds: float = Field(default=1.0, gt=0)
     samples_limit_bytes: int = Field(default=16 << 20, ge=1 << 16)
     job_grace_seconds: float = Field(default=10.0, ge=0)
@@ -244,6 +246,8 @@ class GuardStatus(Part):
     """The service was or is being stopped, and has not been proven healthy since."""
     came_back_at: float | None = None
     """When the service was seen running although it should be stopped."""
+    risk: str = ""
+    """What may end the guard against its will, and the remedy."""
     floor_events: tuple[FloorEvent, ...] = ()
     restore: RestoreOutcome | None = None
     stop: StopOutcome | None = None

@@ -163,7 +163,7 @@ class Folder:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "r+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            number = _last_number(file.fileno()) + 1
+            number = last_number(file.fileno()) + 1
             line = {"n": number, "at": time.time(), "what": what, "detail": detail, "data": data}
             file.write(json.dumps(line).encode() + b"\n")
             os.fsync(file.fileno())
@@ -173,23 +173,27 @@ class Folder:
 
 
 def _lines(path: str) -> list[Doc]:
-    """The JSON lines of a file; a torn last line is left out."""
-    found: list[Doc] = []
     try:
         with open(path, "rb") as file:
-            for line in file:
-                try:
-                    document = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(document, dict):
-                    found.append(document)
+            return parse_lines(file.read().split(b"\n"))
     except OSError:
-        pass
+        return []
+
+
+def parse_lines(lines: list[bytes]) -> list[Doc]:
+    """The JSON objects of JSON lines; a torn line is left out."""
+    found: list[Doc] = []
+    for line in lines:
+        try:
+            document = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(document, dict):
+            found.append(document)
     return found
 
 
-def _last_number(handle: int) -> int:
+def last_number(handle: int) -> int:
     """The number of the last whole line of an open file; a torn line is closed with a newline first."""
     size = os.fstat(handle).st_size
     if size == 0:

@@ -94,8 +94,8 @@ def driver() -> tuple[str | None, bool]:
 class GpuStream:
     """The latest row of one long-lived `nvidia-smi -l`: starting it every second would cost too much."""
 
-    def __init__(self, period_seconds: int = 1) -> None:
-        self._period = max(1, period_seconds)
+    def __init__(self, index: int) -> None:
+        self._index = index
         self._latest: Doc = _absent("no reading yet")
         self._latest_at = time.monotonic()
         self._child: subprocess.Popen[bytes] | None = None
@@ -125,7 +125,7 @@ class GpuStream:
         while not self._ended:
             try:
                 self._child = child = subprocess.Popen(
-                    ["nvidia-smi", f"--query-gpu={FIELDS}", _CSV, "-l", str(self._period)],
+                    ["nvidia-smi", f"--query-gpu={FIELDS}", _CSV, "-i", str(self._index), "-l", "1"],
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                     env=dict(os.environ, LC_ALL="C"),
                 )  # fmt: skip

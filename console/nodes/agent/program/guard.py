@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ from .answers import Doc, Refused, read_request
 from .floor import FloorWatch
 from .folder import Folder, Kept, Lock, boot_id, boottime, read_document
 from .kinds import Kind, kind_of
+from .protection import protect
 from .status import guard_identity, lease_now, operation_now, status
 
 _LOOK_SECONDS = 1.0
@@ -26,7 +26,6 @@ _FAST_SAMPLE_SECONDS = 0.2
 _JOBS_SECONDS = 10.0
 _APPS_SECONDS = 15.0
 _OPERATION_LIMIT_SECONDS = 6 * 3600.0
-_LOCK_ON_FAULT = 7  # MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT
 
 
 def start(folder: Folder, request: Doc) -> Doc:
@@ -219,9 +218,9 @@ class Guard:
         self._taken: deque[Doc] = deque(maxlen=_UNWRITTEN_SAMPLES)
         self._wake, self._hurry = threading.Event(), threading.Event()
         self._state, self._lease = Kept(folder.file("state.json")), Kept(folder.file("lease.json"))
-        self._gpu = gpu.GpuStream()
+        self._gpu = gpu.GpuStream(self._spec["gpu"])
         self._floor = FloorWatch(folder, self._spec["floors"], lambda: self._restoring, self._hurry.set)
-        self.protection = _protect()
+        self.protection = protect()
 
     def stand(self) -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: self._end("told to end"))
@@ -424,22 +423,3 @@ def end_jobs(folder: Folder, docker: list[str], grace_seconds: float, reason: st
     containers.end_of_lab(docker, folder.experiment, grace_seconds)
     processes.note_end(folder.experiment_folder, set(ended.values()), reason, {"at": time.time()})
     return ended
-
-
-def _protect() -> Doc:
-    """Make this process the last to be killed and never swapped out, as far as its user may."""
-    protection: Doc = {"memory_locked": False, "oom_score_adj": None}
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        protection["memory_locked"] = libc.mlockall(_LOCK_ON_FAULT) == 0
-    except OSError:
-        pass
-    for score in ("-1000", "-500", "0"):
-        try:
-            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-                file.write(score)
-        except OSError:
-            continue
-        protection["oom_score_adj"] = int(score)
-        break
-    return protection

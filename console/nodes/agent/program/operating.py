@@ -10,6 +10,7 @@ import uuid
 from . import commands, processes
 from .answers import Doc, Refused, read_request
 from .folder import Folder, Lock, boot_id
+from .protection import be_ordinary
 from .restoring import restore
 from .status import died, guard_identity, lease_now, operation_now
 from .stopping import stop
@@ -58,6 +59,7 @@ def run(handle: int) -> int:
     request = read_request()
     folder = Folder(request["root"], request["experiment"])
     name = request["name"]
+    be_ordinary()
     lock = Lock(folder.file("operation.lock"))
     if name == "stop" and not lock.take():
         commands.say_ready(handle, {"busy": True})

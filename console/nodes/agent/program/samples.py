@@ -8,7 +8,9 @@ import time
 
 from . import memory
 from .answers import Doc
-from .folder import _last_number, _lines
+from .folder import last_number, parse_lines
+
+_FIRST_PART = 64 * 1024
 
 
 class SampleFile:
@@ -17,7 +19,7 @@ class SampleFile:
     def __init__(self, path: str, limit_bytes: int) -> None:
         self._path, self._part_limit = path, limit_bytes // 2
         self._open()
-        self.number = _last_number(self._handle) or _last_in(path + ".1")
+        self.number = last_number(self._handle) or _last_in(path + ".1")
 
     def _open(self) -> None:
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -39,17 +41,35 @@ def _last_in(path: str) -> int:
     except OSError:
         return 0
     try:
-        return _last_number(handle)
+        return last_number(handle)
     finally:
         os.close(handle)
 
 
 def since(path: str, number: int, limit: int) -> list[Doc]:
-    """Samples after that number, oldest first, at most `limit`."""
-    current = _lines(path)
-    if not current or current[0]["n"] > number + 1:
-        current = _lines(path + ".1") + current
-    return [sample for sample in current if sample["n"] > number][:limit]
+    """Samples after that number, oldest first, at most `limit`. Reads only the end of the file."""
+    found, whole = _tail(path, number)
+    if whole and (not found or found[0]["n"] > number + 1):
+        found = _tail(path + ".1", number)[0] + found
+    return [sample for sample in found if sample["n"] > number][:limit]
+
+
+def _tail(path: str, number: int) -> tuple[list[Doc], bool]:
+    """Samples at the end of the file, back to that number or the file's beginning (True)."""
+    part = _FIRST_PART
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            while True:
+                begin = max(0, size - part)
+                file.seek(begin)
+                lines = file.read(size - begin).split(b"\n")
+                found = parse_lines(lines if begin == 0 else lines[1:])
+                if begin == 0 or (found and found[0]["n"] <= number):
+                    return found, begin == 0
+                part *= 8
+    except OSError:
+        return [], True
 
 
 def take(gpu_values: Doc, gpu_processes: dict[int, int | None], jobs: dict[int, int]) -> Doc:

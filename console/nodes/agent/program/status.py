@@ -94,6 +94,7 @@ def status(folder: Folder, request: Doc) -> Doc:
         "lease": lease_now(lease, state),
         "service_touched": bool(state.get("service_touched")),
         "came_back_at": state.get("came_back_at"),
+        "risk": state.get("risk") or "",
         "floor_events": state.get("floor_events", []),
         "operation": operation["name"] if operation else None,
         "progress": _progress(lines[-1]) if lines else "",

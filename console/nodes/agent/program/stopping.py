@@ -26,6 +26,11 @@ def stop(folder: Folder, request: Doc) -> Doc:
 
     if not record["can_be_restored"]:
         return outcome("refused", str(record["refusal"]), str(record["refusal_next_step"] or ""))
+    if not record["running"]:
+        proof = prove_free(kind, record, spec["needed_memory_bytes"], 0, interrupted)
+        return outcome(
+            proof["state"], f"it was not running; {proof['detail']}", proof["next_step"], proof=proof
+        )
     drained, in_flight = _drain(folder, request, interrupted)
     if interrupted():
         return outcome("interrupted", "the restore was asked for while requests drained", drained=drained)
