@@ -23,7 +23,7 @@ def architecture_of(model: ModelSpec) -> Architecture | None:
     """The model's shapes: those it is built with, or those of the catalogue; None where neither is known."""
     try:
         if model.build is not None:
-            return read_config(_tiny_config(model.build), "the tiny model").architecture
+            return read_config(_tiny_config(model.build), "the lab's tiny model").architecture
         return known_model(model.name).architecture() if model.name else None
     except InputError:
         return None

@@ -4,41 +4,17 @@ from collections.abc import Mapping
 from math import isfinite
 
 from console.core.errors import InputError
-from console.core.ledger import catalogue
 from console.core.ledger.architecture import Architecture
 from console.core.ledger.flops import lora_parameters
-from console.core.ledger.hf_config import read_config
+from console.core.ledger.of_lab import architecture_of
 from console.core.plan.matrix import Configuration, Settings
-from console.core.plan.profile import ModelSpec, Profile, TinyModel
+from console.core.plan.profile import Profile
 from console.core.reading.facts import DatasetLength
 from console.core.record.cells import Cell, LoggedRun
 from console.core.record.figures import Source
 from console.core.record.views import RunView
 
-
-def architecture_of(model: ModelSpec) -> Architecture | None:
-    """The model's shapes: from the catalogue, or those of the tiny model that the lab builds."""
-    if model.name is not None:
-        try:
-            return catalogue.model(model.name).architecture()
-        except InputError:
-            return None
-    return tiny_architecture(model.build) if model.build else None
-
-
-def tiny_architecture(build: TinyModel) -> Architecture:
-    """The shapes of a Qwen2 model with tied embeddings."""
-    config = {
-        "model_type": "qwen2",
-        "hidden_size": build.hidden,
-        "intermediate_size": build.ffn,
-        "num_hidden_layers": build.layers,
-        "num_attention_heads": build.heads,
-        "num_key_value_heads": build.kv_heads,
-        "vocab_size": build.vocab,
-        "tie_word_embeddings": True,
-    }
-    return read_config(config, "the lab's tiny model").architecture
+__all__ = ["adapters", "architecture_of", "attention_span", "parameters"]
 
 
 def parameters(run: RunView, logs: Mapping[str, LoggedRun], profile: Profile, config: Configuration) -> Cell:

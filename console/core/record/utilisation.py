@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from console.core.ledger import mfu
 from console.core.ledger.flops import flops_per_token
+from console.core.ledger.of_lab import architecture_of
 from console.core.plan.matrix import Configuration, Settings
 from console.core.record.cells import Cell, LoggedRun, computed
 from console.core.record.experiment import Experiment
-from console.core.record.parameters import adapters, architecture_of, attention_span
+from console.core.record.parameters import adapters, attention_span
 from console.core.record.views import RunView
 
 
