@@ -9,6 +9,7 @@ from console.core.reading.diagnosis import Rules
 from console.core.record import events as ev
 from console.core.record.acceptance import accepted
 from console.engine import prerequisites
+from console.engine.contact import with_contact
 from console.engine.crew import Crew
 from console.engine.decisions import Decisions
 from console.engine.diagnosing import Diagnosing
@@ -54,11 +55,11 @@ class Conductor:
         keeper = asyncio.create_task(self.guarding.keep(), name="guard keeper")
         try:
             stopped = await self._lab_until_stopped(keeper)
-            healthy = await self.lending.give_back()
+            healthy = await with_contact(self.crew, self.lending.give_back)
         finally:
             await _end(keeper)
         if healthy:
-            await self.guarding.end()
+            await with_contact(self.crew, self.guarding.end)
         return self._close(stopped, healthy)
 
     async def restore_now(self, reason: str) -> None:

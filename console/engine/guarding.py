@@ -6,11 +6,13 @@ import os
 import socket
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from console.core.errors import NodeError, ServiceError
 from console.core.plan.custody import Floors, GuardSpec, GuardStatus, Sample
 from console.core.plan.service import answers_on, start_order
 from console.core.record import events as ev
+from console.engine.contact import with_contact
 from console.engine.crew import Crew, Member, service_of
 from console.engine.recorder import Recorder
 from console.nodes import agent
@@ -58,9 +60,12 @@ class Guarding:
         await asyncio.gather(*(self._keep(member) for member in self._crew.values()))
 
     async def phase(self, phase: agent.Phase) -> None:
-        """Tell the guards what is going on, which decides the floor they hold."""
+        """Tell the guards what is going on, which decides the floor they hold; a lost link is waited for."""
         await asyncio.gather(
-            *(self._renew(member, self._lease_seconds, phase) for member in self._crew.values())
+            *(
+                with_contact(self._crew, partial(self._renew, member, self._lease_seconds, phase))
+                for member in self._crew.values()
+            )
         )
 
     async def leave(self) -> datetime:

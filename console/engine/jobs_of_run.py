@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from console.core.errors import LabError, NodeError, Unreachable
 from console.core.record import events as ev
 from console.core.record.events import NodeLaunch
+from console.engine.contact import NEEDS_A_PERSON, with_contact
 from console.engine.crew import Crew
 from console.engine.recorder import Recorder
 from console.nodes import jobs
 
-OVER = ("ended", "vanished")
+GONE = ("vanished", "absent")
+"""Without an exit status; absent: even the run folder is gone."""
+OVER = ("ended", *GONE)
 
 
 class JobsOfRun:
@@ -22,22 +26,28 @@ class JobsOfRun:
         self._run = run
         self._launches = launches
         self.states: dict[str, jobs.JobState] = {}
+        self._stopped: set[str] = set()
+        self._troubles: dict[tuple[str, str], str] = {}
 
     @property
     def over(self) -> bool:
-        """Every job has ended or vanished, as its own node says."""
+        """Every job has ended or is gone, as its own node says."""
         return len(self.states) == len(self._launches) and all(s.state in OVER for s in self.states.values())
 
     @property
     def one_failed(self) -> bool:
-        """A job ended badly or vanished while another goes on."""
-        bad = [s for s in self.states.values() if s.state == "vanished" or s.exit_code not in (None, 0)]
+        """A job ended badly or is gone while another goes on."""
+        bad = [s for s in self.states.values() if s.state in GONE or s.exit_code not in (None, 0)]
         return bool(bad) and not self.over
 
     async def start(self) -> None:
-        """Start what was not started; raises the first `NodeError`, after stopping what did start."""
+        """Start what was not started, waiting for nodes out of contact.
+
+        Raises the first `NodeError`, after stopping what did start.
+        """
         began = await asyncio.gather(
-            *(self._start(launch) for launch in self._launches), return_exceptions=True
+            *(with_contact(self._crew, partial(self._start, launch)) for launch in self._launches),
+            return_exceptions=True,
         )
         failed = [result for result in began if isinstance(result, BaseException)]
         if failed:
@@ -45,12 +55,16 @@ class JobsOfRun:
             raise next((error for error in failed if isinstance(error, LabError)), failed[0])
 
     async def look(self) -> None:
-        """Ask every node that can be reached; record what changed."""
+        """Ask every node that can be reached; record what changed. Raises `NEEDS_A_PERSON`."""
         await asyncio.gather(*(self._look(launch.node) for launch in self._launches))
 
     async def stop(self, grace_seconds: float = 20.0) -> None:
-        """End the jobs on every node that can be reached; what can't be ended is noted as left."""
-        await asyncio.gather(*(self._stop(launch.node, grace_seconds) for launch in self._launches))
+        """End the jobs on every node that can be reached; what can't be ended is noted.
+
+        Called again, it turns to the nodes that could not be reached before.
+        """
+        nodes = [launch.node for launch in self._launches if launch.node not in self._stopped]
+        await asyncio.gather(*(self._stop(node, grace_seconds) for node in nodes))
 
     async def _start(self, launch: NodeLaunch) -> None:
         plan = jobs.JobPlan(
@@ -77,7 +91,12 @@ class JobsOfRun:
     async def _look(self, node: str) -> None:
         try:
             state = await jobs.look(self._crew[node].node, self._recorder.experiment.name, self._run)
+        except NEEDS_A_PERSON:
+            raise
         except Unreachable:
+            return
+        except NodeError as error:
+            self._trouble(node, "the job could not be looked at", error)
             return
         before = self._recorder.experiment.runs[self._run].jobs.get(node)
         self.states[node] = state
@@ -99,10 +118,19 @@ class JobsOfRun:
                 self._crew[node].node, self._recorder.experiment.name, self._run, grace_seconds
             )
         except NodeError as error:
-            self._note(node, f"the job could not be stopped: {error.what}; {error.why}")
+            self._trouble(node, "the job could not be stopped", error)
+            if not isinstance(error, Unreachable):
+                self._stopped.add(node)
             return
+        self._stopped.add(node)
         if report.left:
             self._note(node, f"processes left after stopping: {', '.join(map(str, report.left))}")
+
+    def _trouble(self, node: str, what: str, error: NodeError) -> None:
+        """Note a trouble when it begins or changes, not at every look."""
+        if self._troubles.get((node, what)) != type(error).__name__:
+            self._troubles[node, what] = type(error).__name__
+            self._note(node, f"{what}: {error.what}; {error.why}")
 
     def _note(self, node: str, words: str) -> None:
         self._recorder.record(

@@ -7,6 +7,7 @@ from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.core.record.rows import LoggedRun, build_row
 from console.core.record.views import RunView
+from console.engine.contact import with_contact
 from console.engine.crew import Crew
 from console.engine.decisions import Decisions
 from console.engine.memory import peak_memory
@@ -54,8 +55,11 @@ class MatrixWalk:
         runs = experiment.runs_of(config_id)
         open_run = bool(runs) and runs[-1].outcome is None
         attempt = runs[-1].attempt if open_run else len(runs) + 1
-        return await matrix_run(
-            experiment.profile, self.crew, experiment.name, config, attempt, resumed=open_run
+        return await with_contact(
+            self.crew,
+            lambda: matrix_run(
+                experiment.profile, self.crew, experiment.name, config, attempt, resumed=open_run
+            ),
         )
 
     def _row(self, run: RunView) -> None:

@@ -4,16 +4,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import Literal
 
-from console.core.errors import LabError, Unreachable
+from console.core.errors import LabError, NodeError
 from console.core.plan.launch import Launch
 from console.core.reading.failure import failure_cause
 from console.core.reading.trainlog import TrainLog, read_whole
 from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.core.record.views import RunView
+from console.engine.contact import NEEDS_A_PERSON, with_contact
 from console.engine.crew import Crew
 from console.engine.diagnosing import Diagnosing
-from console.engine.jobs_of_run import JobsOfRun
+from console.engine.jobs_of_run import GONE, JobsOfRun
 from console.engine.recorder import Recorder
 from console.engine.watching import LogWatch, mirror_path, relative_mirror
 from console.nodes.tail import MirrorProof
@@ -61,8 +62,8 @@ class Running:
     async def carry(self, request: RunRequest) -> RunView:
         """Start or adopt the run and return when it has ended and its logs are complete.
 
-        A cancelled call leaves the jobs alone. Raises `NodeError` when a job can't be started; the run is
-        then recorded as failed.
+        A cancelled call leaves the jobs alone. A lost link is waited for. A run whose jobs can't be started
+        is recorded as failed. Raises `NEEDS_A_PERSON`.
         """
         if request.id not in self._recorder.experiment.runs:
             self._plan(request)
@@ -70,7 +71,7 @@ class Running:
         jobs = JobsOfRun(self._recorder, self._crew, request.id, launches)
         try:
             await jobs.start()
-        except Unreachable:
+        except NEEDS_A_PERSON:
             raise
         except LabError as error:
             self._end(request.id, "failed", error.render(), {})
@@ -92,12 +93,22 @@ class Running:
             for watch in watches.values():
                 await watch.start()
             stopped = await self._until_over(request, jobs, watches)
-            proofs = {node: await watch.finish() for node, watch in watches.items()}
+            proofs = {node: await self._finished(watch) for node, watch in watches.items()}
         finally:
             for watch in watches.values():
                 await watch.close()
             self._diagnosing.end()
         return self._conclude(request, jobs, proofs, stopped)
+
+    async def _finished(self, watch: LogWatch) -> MirrorProof | None:
+        """The proof of a complete log, or None with a note: a log that can't be had ends no lab."""
+        try:
+            return await with_contact(self._crew, watch.finish)
+        except NEEDS_A_PERSON:
+            raise
+        except NodeError as error:
+            watch.give_up(error)
+            return None
 
     def _plan(self, request: RunRequest) -> None:
         self._recorder.record(
@@ -141,9 +152,8 @@ class Running:
                     ended_by_us = "timed out"
                 elif failed_at is not None and loop.time() - failed_at > ENDING_SECONDS:
                     ended_by_us = "failed"
-                if ended_by_us is not None:
-                    await jobs.stop()
-                    continue
+            if ended_by_us is not None:
+                await jobs.stop()
             await self._wait()
 
     async def _wait(self) -> None:
@@ -158,7 +168,7 @@ class Running:
         self,
         request: RunRequest,
         jobs: JobsOfRun,
-        proofs: dict[str, MirrorProof],
+        proofs: dict[str, MirrorProof | None],
         ended_by_us: Outcome | None,
     ) -> RunView:
         logs = {node: self.read_log(node, request.id, request.framework) for node in proofs}
@@ -172,6 +182,7 @@ class Running:
                 sha256=proof.sha256,
             )
             for node, proof in proofs.items()
+            if proof is not None
         }
         outcome, cause = self._outcome(request, jobs, logs, ended_by_us)
         self._end(request.id, outcome, cause, sources)
@@ -195,7 +206,7 @@ class Running:
             return "done", ""
         if found is not None:
             return "failed", f"{found.node}: {found.traceback.kind}: {found.traceback.message}"
-        vanished = [node for node, state in jobs.states.items() if state.state == "vanished"]
+        vanished = [node for node, state in jobs.states.items() if state.state in GONE]
         if vanished:
             return (
                 "failed",

@@ -12,6 +12,7 @@ from console.core.plan.launch import fill
 from console.core.plan.profile import ContainerEnvironment, Profile
 from console.core.reading.steady import steady_step_seconds
 from console.core.record.views import RunView
+from console.engine.contact import with_contact
 from console.engine.crew import Crew, Member
 from console.engine.memory import peak_memory
 from console.engine.planning import smoke_of, smoke_run, smoke_settings
@@ -176,8 +177,12 @@ class StepRunner:
 
     async def _checkpoint(self, member: Member, run: str) -> str | None:
         folder = f"{member.places['home']}/.lab/{self.recorder.experiment.name}/{run}/out"
-        answer = await run_probe(
-            member.node, member.node.target.interpreter, "checkpoint", {"output_dir": folder}, timeout=60
+        node = member.node
+        answer = await with_contact(
+            self.crew,
+            lambda: run_probe(
+                node, node.target.interpreter, "checkpoint", {"output_dir": folder}, timeout=60
+            ),
         )
         found = answer.get("checkpoint")
         return str(found) if found else None

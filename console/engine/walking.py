@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from console.core.errors import NodeError, Unreachable
+from console.core.errors import JournalError, NodeError
 from console.core.plan.checklist import Item, ItemState, Judgement, Step, Verdict, judge, verdict_of
 from console.core.record import events as ev
+from console.engine.contact import NEEDS_A_PERSON, with_contact, without_contact
 from console.engine.crew import Member
 from console.engine.decisions import Decisions
 from console.engine.recorder import Recorder
@@ -143,11 +144,13 @@ class Walk:
         outcome: Outcome
         try:
             async with asyncio.timeout(limit + 30):
-                done = await self.steps.run(step, member, limit)
-        except Unreachable:
+                done = await with_contact(self.steps.crew, lambda: self.steps.run(step, member, limit))
+        except NEEDS_A_PERSON:
             raise
         except TimeoutError:
-            done = Done({}, error=f"not done after {limit:.0f} s; its processes were ended")
+            silent = ", ".join(without_contact(self.steps.crew))
+            why = f"no contact with {silent}" if silent else "its processes were ended"
+            done = Done({}, error=f"not done after {limit:.0f} s; {why}")
             outcome = "timed out"
         except NodeError as error:
             done, outcome = Done({}, error=error.render()), "failed"
@@ -207,13 +210,21 @@ class Walk:
         )
 
     def _keep(self, item: Item, step: Step, node: str | None, done: Done) -> str:
-        """The whole answer as a file of its own; its place in the experiment's folder."""
+        """Write the whole answer to a file; its place in the experiment's folder. Raises `JournalError`."""
         attempt = self.recorder.experiment.items[item.id].attempt
         place = f"evidence/{item.number}-{item.id}/{step.id}-{node or 'all'}-{attempt}.json"
         path = self.recorder.journal.folder / place
-        path.parent.mkdir(parents=True, exist_ok=True)
         document = {"answer": dict(done.answer), "output": done.output, "error": done.error}
-        path.write_text(json.dumps(document, ensure_ascii=False, indent=1, default=str), encoding="utf-8")
+        text = json.dumps(document, ensure_ascii=False, indent=1, default=str)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise JournalError(
+                f"the evidence {path} can't be written",
+                why=error.strerror or str(error),
+                next_step="make room on the disk, then start again: the item is taken up anew",
+            ) from None
         return place
 
     def _describe(self, node: str, probe: str, answer: Any) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from console.core.errors import NodeError
 from console.core.reading import facts as fx
 from console.core.reading.trainlog import TrainLogReader
 from console.core.record import events as ev
@@ -85,6 +86,14 @@ class LogWatch:
             ev.StreamChanged(at=self._recorder.now(), node=self._node.name, run=self._run, state="ended")
         )
         return proof
+
+    def give_up(self, error: NodeError) -> None:
+        """The rest of the log can't be had: what is here is read to its end, and the gap is noted."""
+        self._facts(self._reader.finish())
+        words = f"the log is not complete here: {error.what}; {error.why}"
+        at, node = self._recorder.now(), self._node.name
+        self._recorder.record(ev.Noted(at=at, node=node, run=self._run, words=words, level="warning"))
+        self._recorder.record(ev.StreamChanged(at=at, node=node, run=self._run, state="ended"))
 
     async def close(self) -> None:
         await self._tail.close()
