@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Callable
 
-from . import guard, memory, samples
+from . import guard, holding, memory, samples
 from .answers import Doc, Refused, print_answer, print_refusal, read_request
 from .folder import Folder
 from .status import status
@@ -72,9 +72,9 @@ _SUBCOMMANDS: dict[str, Callable[[Folder, Doc], Doc]] = {
     "prove-free": _prove_free,
     "prove-health": _prove_health,
     "service-log": _service_log,
-    "guard-start": guard.start,
-    "guard-end": guard.end,
-    "lease": guard.renew,
+    "guard-start": holding.start,
+    "guard-end": holding.end,
+    "lease": holding.renew,
     "status": status,
     "samples": _samples,
     "sample": _sample,
