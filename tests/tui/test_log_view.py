@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from support.waiting import until
+from textual.app import App, ComposeResult
 
 from console.tui.messages import LogAdvanced
 from console.tui.screens.runs import RunsScreen
@@ -146,3 +147,17 @@ async def test_ten_thousand_lines_filter_is_incremental(opened: Opener, folder: 
         view = view_of(app)
         view.set_filter(re.compile(r"row \d*7$"))
         await until(lambda: view.row_count == 1000, "every match")
+
+
+class LogAlone(App[None]):
+    def compose(self) -> ComposeResult:
+        yield LogView()
+
+
+async def test_a_log_longer_than_the_screen_opens_at_its_end(tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    long.write_bytes(b"a line\n" * 100_000 + b"the end of it\n")
+    app = LogAlone()
+    async with app.run_test(size=(60, 12)):
+        app.query_one(LogView).open(long)
+        await until(lambda: "the end of it" in screen_text(app), "the end of the log on screen")

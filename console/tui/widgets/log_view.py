@@ -10,7 +10,7 @@ from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -49,6 +49,7 @@ class LogView(ScrollView, can_focus=True):
         self._matches: list[int] = []
         self._scanned = 0
         self._widest = 1
+        self._rows: list[tuple[int, str | None]] | None = None
 
     def open(self, path: Path | None) -> None:
         """Show another mirror, from its end; the same one again changes nothing."""
@@ -192,9 +193,16 @@ class LogView(ScrollView, can_focus=True):
         """Cells beside the scroll bar."""
         return self.scrollable_content_region.width
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._rows = self._layout()
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._rows = None
+
     def render_line(self, y: int) -> Strip:
         width = self._width
-        rows = self._layout()
+        rows = self._layout() if self._rows is None else self._rows
         if y >= len(rows):
             return Strip.blank(width)
         row, piece = rows[y]
@@ -299,7 +307,7 @@ class LogView(ScrollView, can_focus=True):
         height, top = max(1, self.size.height), int(self.scroll_offset.y)
         if self.follow or self.cursor < top or self.cursor >= top + height:
             target = self.cursor - height + 1 if self.follow or self.cursor > top else self.cursor
-            self.scroll_to(y=max(0, target), animate=False, immediate=True)
+            self.scroll_to(y=max(0, target), animate=False, immediate=True, force=True)
         self.refresh()
 
     def on_resize(self) -> None:
