@@ -1,5 +1,6 @@
 """YAML text into pydantic models; errors name the file, the line, the field and what was expected."""
 
+import re
 from typing import TypeVar
 
 import yaml
@@ -11,14 +12,29 @@ from console.core.errors import InputError
 Model = TypeVar("Model", bound=BaseModel)
 
 
+_BOOL = "tag:yaml.org,2002:bool"
+
+
+class _Loader(yaml.SafeLoader):
+    """Booleans as in YAML 1.2: a key `on` is the word, not True."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(_BOOL, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+
+
 def parse_yaml(model: type[Model], text: str, *, file: str) -> Model:
     """Read one YAML document into `model`.
 
     Raises `InputError` with `file:line: field: what was expected` for every fault found, all in one message.
     """
     try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        tree = yaml.compose(text, Loader=_Loader)
+        data = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}" if mark else file
