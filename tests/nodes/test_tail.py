@@ -5,40 +5,20 @@ import hashlib
 import os
 import random
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.followed import Followed, readers
 from support.hosts import Host
-from support.processes import processes_with
 from support.proxy import Proxy
 from support.waiting import until
 
 from console.core.errors import NodeError
 from console.nodes import dial, tail
 from console.nodes.ssh import Node
-from console.nodes.tail import Tail, TailEvent
+from console.nodes.tail import Tail
 
 Follow = Callable[..., "asyncio.Future[Followed]"]
-
-
-class Followed:
-    """A tail and everything it delivered, by segment."""
-
-    def __init__(self, node: Node, path: str, mirror: Path, **settings: object) -> None:
-        self.chunks: list[tuple[int, int, bytes]] = []
-        self.events: list[TailEvent] = []
-        self.tail = Tail(node, path, mirror, self._on_bytes, on_event=self.events.append, **settings)  # type: ignore[arg-type]
-
-    def _on_bytes(self, data: bytes, start: int) -> None:
-        self.chunks.append((self.tail.segment, start, data))
-
-    def delivered(self, segment: int = 0) -> bytes:
-        """Bytes of a segment; fails when they are not one piece."""
-        pieces = [(start, data) for seg, start, data in self.chunks if seg == segment]
-        for (start, data), (following, _) in pairwise(pieces):
-            assert following == start + len(data), "gap or repeat"
-        return b"".join(data for _, data in pieces)
 
 
 @pytest.fixture
@@ -54,11 +34,6 @@ async def follow(tmp_path: Path):  # type: ignore[no-untyped-def]
     yield begin
     for one in followed:
         await one.tail.close()
-
-
-def readers(host: Host) -> int:
-    """Readers of logs that run on the host."""
-    return len(processes_with("LAB_READER=") & processes_with(f"HOME={host.home}"))
 
 
 def append(path: Path, data: bytes) -> None:

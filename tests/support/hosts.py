@@ -8,6 +8,7 @@ import shlex
 import shutil
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,12 +54,11 @@ class Host:
         await self.start()
 
     def through(self, port: int) -> SshTarget:
-        """The target as seen through a proxy on this port; the host key is known there too."""
+        """The target as seen through a proxy on this loopback port; the host key is known there too."""
         known_hosts = self.root / f"known_hosts_{port}"
-        known_hosts.write_text(
-            (self.target.known_hosts[0].read_text()).replace(f"]:{self.port} ", f"]:{port} ")
-        )
-        return replace(self.target, port=port, known_hosts=(known_hosts,))
+        here, there = f"[{self.target.host}]:{self.port} ", f"[127.0.0.1]:{port} "
+        known_hosts.write_text(self.target.known_hosts[0].read_text().replace(here, there))
+        return replace(self.target, host="127.0.0.1", port=port, known_hosts=(known_hosts,))
 
 
 class EmbeddedHost(Host):
@@ -86,8 +86,12 @@ class SshdHost(Host):
     """OpenSSH on a free port with its own keys and home folder; logs in as whoever runs the tests."""
 
     kind = "sshd"
+    address = "127.0.0.1"
+    front: tuple[str, ...] = ()
+    """What is put before sshd's command: how it gets into a network namespace."""
     _process: asyncio.subprocess.Process | None = None
     _port = 0
+    _frozen: Sequence[psutil.Process] = ()
 
     @property
     def home(self) -> Path:
@@ -103,15 +107,16 @@ class SshdHost(Host):
         config = self.root / "sshd_config"
         config.write_text(self._config())
         self._process = await asyncio.create_subprocess_exec(
-            str(SSHD), "-D", "-e", "-f", str(config), stderr=(self.root / "sshd.log").open("ab")
+            *(*self.front, str(SSHD), "-D", "-e", "-f", str(config)),
+            stderr=(self.root / "sshd.log").open("ab"),
         )
         await self._answers()
         known_hosts = self.root / "known_hosts"
         public = host_key.export_public_key("openssh").decode().split()
-        known_hosts.write_text(f"[127.0.0.1]:{self._port} {public[0]} {public[1]}\n")
+        known_hosts.write_text(f"[{self.address}]:{self._port} {public[0]} {public[1]}\n")
         self.target = SshTarget(
             name=self.name,
-            host="127.0.0.1",
+            host=self.address,
             port=self._port,
             user=getpass.getuser(),
             identity_file=self.root / "login_key",
@@ -124,16 +129,33 @@ class SshdHost(Host):
         if self._process is None:
             return
         process, self._process = self._process, None
-        servers = []
-        with contextlib.suppress(psutil.NoSuchProcess):
-            listener = psutil.Process(process.pid)
-            servers = [p for p in listener.children(recursive=True) if p.name().startswith("sshd")]
+        servers = self._sessions(process.pid)
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         await process.wait()
         for server in servers:
             with contextlib.suppress(psutil.NoSuchProcess):
                 server.kill()
+
+    def freeze(self) -> None:
+        """Stop sshd and its sessions in their tracks; sockets stay open. `thaw` lets them go on."""
+        assert self._process is not None
+        self._frozen = [psutil.Process(self._process.pid), *self._sessions(self._process.pid)]
+        for process in self._frozen:
+            process.suspend()
+
+    def thaw(self) -> None:
+        for process in self._frozen:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+        self._frozen = []
+
+    @staticmethod
+    def _sessions(listener: int) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(listener).children(recursive=True)
+            return [child for child in children if child.name().startswith("sshd")]
+        return []
 
     def _config(self) -> str:
         environment = {
@@ -143,7 +165,7 @@ class SshdHost(Host):
         } | self.environment
         lines = [
             f"Port {self._port}",
-            "ListenAddress 127.0.0.1",
+            f"ListenAddress {self.address}",
             f"HostKey {self.root / 'host_key'}",
             f"AuthorizedKeysFile {self.root / 'authorized_keys'}",
             f"PidFile {self.root / 'sshd.pid'}",
@@ -163,7 +185,7 @@ class SshdHost(Host):
     async def _answers(self) -> None:
         for _ in range(200):
             with contextlib.suppress(OSError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                reader, writer = await asyncio.open_connection(self.address, self._port)
                 banner = await reader.readline()
                 writer.close()
                 if banner.startswith(b"SSH-"):

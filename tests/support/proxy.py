@@ -5,9 +5,10 @@ import contextlib
 
 
 class Proxy:
-    """Forwards a loopback port; can cut, freeze and delay what goes through."""
+    """Forwards a loopback port to a port of a host; can cut, freeze and delay what goes through."""
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int, target_host: str = "127.0.0.1") -> None:
+        self.target_host = target_host
         self.target_port = target_port
         self.port = 0
         self.delay_seconds = 0.0
@@ -57,7 +58,7 @@ class Proxy:
             writer.transport.abort()
             return
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
+            far_reader, far_writer = await asyncio.open_connection(self.target_host, self.target_port)
         except OSError:
             writer.transport.abort()
             return
