@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.cli.files import read_rules
+from console.core.errors import LabError
 from console.core.record.events import Event, event_json
 from console.core.record.experiment import Experiment
 from console.core.record.timeline import line_of
@@ -52,11 +53,15 @@ async def conduct(wish: Wish) -> int:
             recorder.experiment.profile, wish.folder, recorder=recorder, accept_new=wish.accept_new
         ) as crew:
             conductor = Conductor(recorder, crew, read_rules(), headless=wish.headless)
-            if wish.headless:
-                recorder.listen(printer(wish.as_json))
-                code = await _without_screen(conductor)
-            else:
-                code = await _with_screen(conductor, wish)
+            try:
+                if wish.headless:
+                    recorder.listen(printer(wish.as_json))
+                    code = await _without_screen(conductor)
+                else:
+                    code = await _with_screen(conductor, wish)
+            except Exception:
+                _goodbye(recorder.experiment, wish)
+                raise
         if recorder.experiment.outcome is not None:
             _export(recorder.experiment, wish)
         else:
@@ -78,11 +83,21 @@ async def _without_screen(conductor: Conductor) -> int:
 
 
 async def _with_screen(conductor: Conductor, wish: Wish) -> int:
-    """The screens over the running conductor; leaving them leaves the jobs at work."""
+    """The screens over the running conductor; leaving them leaves the jobs at work.
+
+    They stay open when the conductor ends before the user does. What it raises is raised once they are left.
+    """
     from console.tui.app import LabApp
+    from console.tui.messages import WorkFailed
 
     app = LabApp(LiveSession(conductor), wish.lang, return_command=wish.command)
     task = asyncio.create_task(conductor.conduct(), name="conductor")
+
+    def tell(ended: asyncio.Task[str]) -> None:
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            app.post_message(WorkFailed(error if isinstance(error, LabError) else unforeseen(error)))
+
+    task.add_done_callback(tell)
     await app.run_async()
     if task.done():
         return CODES[task.result()]
@@ -91,6 +106,14 @@ async def _with_screen(conductor: Conductor, wish: Wish) -> int:
         await task
     await conductor.leave()
     return LEFT
+
+
+def unforeseen(error: BaseException) -> LabError:
+    """A fault of the console itself as the screens show it; its traceback goes where `lab` keeps them."""
+    return LabError(
+        f"the console met an error of its own: {type(error).__name__}: {error}",
+        next_step="leave and start again, the experiment is taken up where it stood",
+    )
 
 
 def printer(as_json: bool) -> Callable[[Experiment, Event], None]:
@@ -125,7 +148,7 @@ def _goodbye(experiment: Experiment, wish: Wish) -> None:
     if jobs:
         print("\njobs that go on without this console:", file=sys.stderr)
         for run, node in jobs:
-            print(f"  {run} on {node}  (~/.lab/{experiment.name}/{run})", file=sys.stderr)
+            print(f"  {run} on {node}  {experiment.runs[run].jobs[node].run_dir}", file=sys.stderr)
     else:
         print("\nno job is running", file=sys.stderr)
     print(f"return with:  {wish.command}", file=sys.stderr)

@@ -17,9 +17,9 @@ from console.engine.session import Session
 from console.report.onepage import one_page as report_page
 from console.tui import wishes
 from console.tui.actions import GLOBAL, SCREENS, ScreenName, actions_of, bindings
-from console.tui.messages import ExperimentChanged, WishGranted, WishRefused
+from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, WorkFailed
 from console.tui.next_action import hypotheses_due
-from console.tui.paint import OnlyPrintable
+from console.tui.paint import OnlyPrintable, say
 from console.tui.readings import Readings
 from console.tui.screens.base import LabScreen
 from console.tui.screens.checklist import ChecklistScreen
@@ -86,6 +86,8 @@ class LabApp(App[Left]):
         }
         self._drawn_at = float("-inf")
         self._draw_planned = False
+        self.failure: LabError | None = None
+        """Why nobody conducts the experiment any more; None while somebody does, or when it ended well."""
         self._asked: set[str] = set()
         self._draft: dict[str, str] = {}
 
@@ -98,15 +100,16 @@ class LabApp(App[Left]):
         """The last net before the terminal comes after all other filters."""
         return [*super().get_line_filters(), _ONLY_PRINTABLE]
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         self.register_theme(THEME)
         self.theme = THEME.name
         self.ansi_theme_dark = ANSI
-        self._end_listening = self.session.listen(self._event_arrived)
-        self.set_interval(TICK_SECONDS, self._tick)
         for name, screen in self._lab_screens.items():
             self.install_screen(screen, name)
-        self.push_screen("window")
+        await self.push_screen("window")
+        self._end_listening = self.session.listen(self._event_arrived)
+        self.set_interval(TICK_SECONDS, self._tick)
+        self.call_later(self._draw)
         self._open_what_waits(self.session.experiment)
 
     def on_unmount(self) -> None:
@@ -135,16 +138,18 @@ class LabApp(App[Left]):
     def _draw(self) -> None:
         self._draw_planned = False
         self._drawn_at = monotonic()
-        self.lab_screen.redraw()
+        if self.is_running:
+            self.lab_screen.redraw()
 
     def _open_what_waits(self, experiment: Experiment) -> None:
         """A new decision, and the hypotheses before the first run, come to the user by themselves, once."""
-        if self.session.read_only or isinstance(self.screen, Panel):
+        if self.session.read_only or self.failure or isinstance(self.screen, Panel):
             return
         decision = experiment.open_decision
-        if decision and decision.id not in self._asked:
-            self._asked.add(decision.id)
-            self.action_decide()
+        if decision:
+            if decision.id not in self._asked:
+                self._asked.add(decision.id)
+                self.action_decide()
         elif hypotheses_due(experiment) and "hypotheses" not in self._asked:
             self._asked.add("hypotheses")
             self.action_hypotheses()
@@ -282,6 +287,15 @@ class LabApp(App[Left]):
         title = f"{self.words('notice.title')}: {clean(message.wish)}"
         body = wishes.refusal_text(message.error, self.words)
         self.push_screen(TextPanel(title, body, self.words("help.close"), danger=True))
+
+    def on_work_failed(self, message: WorkFailed) -> None:
+        """Nothing goes on from here: say so at once, and for as long as the screens are open."""
+        self.failure = message.error
+        self._close_panels()
+        body = wishes.refusal_text(message.error, self.words)
+        body.append_text(say(f"\n\n{self.words('failure.leave')}"))
+        self.push_screen(TextPanel(self.words("failure.title"), body, self.words("help.close"), danger=True))
+        self._draw()
 
 
 _ONLY_PRINTABLE = OnlyPrintable()

@@ -30,6 +30,13 @@ class WishRefused(Message):
 
 
 @dataclass
+class WorkFailed(Message):
+    """What conducts the experiment has ended with an error; the screens stay for reading."""
+
+    error: LabError
+
+
+@dataclass
 class LogAdvanced(Message):
     """The log view has drawn further lines of its mirror."""
 

@@ -1,8 +1,10 @@
 """The single next action, from the state alone."""
 
 from datetime import datetime
+from itertools import pairwise
 from statistics import median
 
+from console.core.record.events import StepLogged
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.tui import figures
@@ -52,11 +54,19 @@ def seconds_left(run: RunView) -> float | None:
     last = run.last_step
     if last is None or last.total is None or len(run.steps) < 3:
         return None
+    latest = run.steps[-21:]
     pace = median(
-        (b.at - a.at).total_seconds() / max(1, b.step - a.step)
-        for a, b in zip(run.steps[-21:-1], run.steps[-20:], strict=False)
+        _seconds_between(before, after) / max(1, after.step - before.step)
+        for before, after in pairwise(latest)
     )
     return pace * max(0, last.total - last.step)
+
+
+def _seconds_between(before: StepLogged, after: StepLogged) -> float:
+    """By the trainer's own clock when the log tells it: lines may reach the console many at a time."""
+    if before.elapsed_seconds is not None and after.elapsed_seconds is not None:
+        return max(0.0, after.elapsed_seconds - before.elapsed_seconds)
+    return (after.at - before.at).total_seconds()
 
 
 def _running(experiment: Experiment, run: RunView, words: Words) -> str:

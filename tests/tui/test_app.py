@@ -10,7 +10,7 @@ from textual.widgets import Input
 from console.core.errors import ServiceError
 from console.core.record import events as ev
 from console.tui.actions import GLOBAL, LOCAL, SCREENS
-from console.tui.messages import ExperimentChanged, WishGranted, WishRefused
+from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, WorkFailed
 from console.tui.widgets.confirm import ConfirmPanel, QuitPanel
 from console.tui.widgets.decision_panel import DecisionPanel
 from console.tui.widgets.help import HelpPanel
@@ -153,6 +153,37 @@ async def test_a_refused_wish_says_why_and_what_next(opened: Opener, folder: Pat
         await until(lambda: any(isinstance(m, WishRefused) for m in seen), "the refusal")
         await until(lambda: "wait for it" in screen_text(app), "next step on screen")
         assert "spark-a: the service is being restored already" in screen_text(app)
+
+
+async def test_a_lab_that_failed_says_so_until_it_is_left(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    async with opened(session) as (pilot, app, _):
+        await pilot.press("question_mark")
+        error = ServiceError("the guard is gone", why="killed", next_step="look at the node", node="spark-a")
+        app.post_message(WorkFailed(error))
+        await until(lambda: "look at the node" in screen_text(app), "the error in place of the help")
+        assert "spark-a: the guard is gone" in screen_text(app)
+        await pilot.press("escape")
+        session.happen(decision())
+        await until(
+            lambda: "stopped by an error: spark-a: the guard is gone [q]" in screen_text(app), "its last word"
+        )
+        assert app.screen is app.lab_screen, "nobody is left to hear a decision"
+
+
+async def test_hypotheses_wait_for_a_decision_that_was_put_off(opened: Opener, folder: Path) -> None:
+    session = FakeSession([*opening(), *walk(), decision()], folder, now=at(19))
+    async with opened(session) as (pilot, app, _):
+        assert isinstance(app.screen, DecisionPanel)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.lab_screen
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_the_way_out_is_always_among_the_keys(opened: Opener, folder: Path, screen: str) -> None:
+    async with opened(story(folder), screen=screen) as (_pilot, app, _):
+        assert "q quit" in screen_text(app)
 
 
 async def test_hypotheses_are_written_before_the_first_run_then_sealed(opened: Opener, folder: Path) -> None:

@@ -56,7 +56,7 @@ class LabScreen(Screen[None]):
 
     def redraw(self) -> None:
         """Draw the whole screen anew from the session."""
-        if not self._composed or not self.size.width:
+        if not self._composed or not self.app.is_running or not self.size.width:
             return
         experiment, now = self.lab.session.experiment, self.lab.session.now()
         with self.app.batch_update():
@@ -131,23 +131,33 @@ def _leases(experiment: Experiment, now: datetime, words: Words) -> Text:
 def _next(screen: LabScreen, experiment: Experiment, now: datetime) -> Text:
     read_only = screen.lab.session.read_only
     what, action_id = next_action(experiment, now, screen.words, read_only=read_only)
+    if (failure := screen.lab.failure) is not None:
+        what, action_id = screen.words("failure.next", what=failure.render().splitlines()[0]), "quit"
     key = next((f" [{action.shown_key}]" for action in GLOBAL if action.id == action_id), "")
     style = "bold black on yellow" if action_id else "bold"
     return say((cut(f" ▶ {plain(what)}", screen.size.width - len(key) - 1) + key + " ", style))
 
 
 def _keys(screen: LabScreen, experiment: Experiment) -> Text:
-    text = Text(" 1-6", "bold cyan")
+    """The keys that fit, the urgent ones first; the way out always has its place."""
     read_only = screen.lab.session.read_only
     urgent = [a for a in GLOBAL if a.id in ("decide", "restore", "stop")]
     rest = [a for a in GLOBAL if a.id in ("help", "quit", "palette")]
-    for action in (*urgent, *rest[:1], *LOCAL[screen.name_of], *rest[1:]):
-        if not offered(action, experiment, read_only=read_only):
-            continue
-        words = screen.words(f"action.{action.id}")
-        piece = say(
-            ("  " + action.shown_key, "bold cyan"), (" " + words, "red" if action.danger == "ends" else "")
-        )
-        if text.cell_len + piece.cell_len < screen.size.width:
+    actions = [
+        action
+        for action in (*urgent, *rest[:1], *LOCAL[screen.name_of], *rest[1:])
+        if offered(action, experiment, read_only=read_only)
+    ]
+    pieces = {action.id: _key(screen, action) for action in actions}
+    text, room = Text(" 1-6", "bold cyan"), screen.size.width - pieces["quit"].cell_len
+    for name, piece in pieces.items():
+        if name == "quit" or text.cell_len + piece.cell_len < room:
             text.append_text(piece)
     return text
+
+
+def _key(screen: LabScreen, action: Action) -> Text:
+    words = screen.words(f"action.{action.id}")
+    return say(
+        ("  " + action.shown_key, "bold cyan"), (" " + words, "red" if action.danger == "ends" else "")
+    )

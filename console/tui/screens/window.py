@@ -18,6 +18,8 @@ from console.tui.screens.base import LabScreen
 from console.tui.words import Words
 
 WIDE = 110
+DEGRADED_CELLS = 150
+"""Two rows of a narrow terminal; the timeline and the Summary have the whole reason."""
 
 
 class WindowScreen(LabScreen):
@@ -174,7 +176,8 @@ def progress_text(experiment: Experiment, words: Words) -> Text:
     matrix.rstrip()
     rows = [checklist, matrix]
     if experiment.degraded:
-        rows.append(say((f"{words('window.degraded')}: {plain(experiment.degraded)}", "bold yellow")))
+        why = cut(plain(experiment.degraded), DEGRADED_CELLS)
+        rows.append(say((f"{words('window.degraded')}: {why}", "bold yellow")))
     return lines(rows)
 
 

@@ -41,7 +41,8 @@ class HypothesesForm(Panel[dict[str, str]]):
 
     def compose_below(self) -> ComposeResult:
         for config in self._configurations:
-            label = say((f"{config.id} ", "bold"), f"{config.title} ({config.varies})")
+            varies = self._words("hypotheses.varies", what=config.varies)
+            label = say((f"{config.id} ", "bold"), f"{config.title} ({varies})")
             yield Static(label, classes="hypothesis-name")
             yield Input(self._draft.get(config.id, ""), id=f"hypothesis-{config.id}", placeholder="…")
         yield Static("", id="missing", classes="panel-label", markup=False)
