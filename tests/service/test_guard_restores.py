@@ -18,6 +18,8 @@ from support.window import EXPERIMENT, brought_back, console, guard_for, healthy
 from console.core.errors import ServiceError
 from console.core.plan.service import CommandService, DockerService
 from console.nodes.agent import end_guard, end_jobs, guard_status, renew_lease
+from console.nodes.agent.program import stopping
+from console.nodes.agent.program.folder import Folder
 from console.nodes.service import inspect, prove_health, restore, stop
 
 pytestmark = pytest.mark.docker
@@ -211,6 +213,28 @@ async def test_a_service_that_was_down_stays_down(
     await renew_lease(node, EXPERIMENT, holder="tests", lease_seconds=0.1)
     assert "never touched" in (await brought_back(node)).detail
     assert not (await inspect(node, spec)).running
+
+
+@pytest.mark.parametrize("came_first", ["expired", "interrupt", "closing"])
+async def test_a_stop_that_comes_after_the_end_of_the_lease_touches_nothing(
+    standin: Standin, node: LocalNode, command_spec: Command, came_first: str
+) -> None:
+    spec = command_spec()
+    record = await start_by_hand(node, spec)
+    await guard_for(node, spec)
+    # As when the lease ends between the check of the request and the start of the stop's own process.
+    folder = Folder(str(node.home / ".lab"), EXPERIMENT)
+    folder.set(**{came_first: "yes"})
+    request = {
+        "spec": spec.model_dump(mode="json"),
+        "record": record.model_dump(mode="json"),
+        "answers": True,
+        "force": False,
+    }
+    outcome = stopping.stop(folder, request)
+    assert outcome["state"] == "interrupted"
+    assert not folder.state().get("service_touched")
+    assert healthy(standin)
 
 
 async def test_the_labs_own_containers_end_with_its_jobs(

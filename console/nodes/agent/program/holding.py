@@ -154,7 +154,11 @@ def end(folder: Folder, request: Doc) -> Doc:
     holder = folder.lease().get("holder")
     if holder != request["holder"] and not request["force"]:
         raise Refused(f"{holder} holds this node", next_step="let that console end its window")
-    if (state.get("service_touched") or operation_now(state)) and not request["force"]:
+
+    def close(state: Doc) -> None:
+        state["closing"] = request["force"] or not (state.get("service_touched") or operation_now(state))
+
+    if not folder.change(close)["closing"]:
         raise Refused(
             "the service is not proven healthy, so the guard stays", next_step="restore the service first"
         )

@@ -82,7 +82,7 @@ def run(handle: int) -> int:
         )
         state.update({"operation": operation, name: None})
         if name == "stop":
-            state["interrupt"] = False
+            state["interrupt"] = bool(state.get("expired"))
 
     folder.change(enter)
     commands.say_ready(handle, {"id": request["id"]})

@@ -10,6 +10,7 @@ from .answers import Doc
 from .folder import Folder, write_whole
 from .freeing import prove_free
 from .kinds import Kind, kind_of
+from .status import guard_identity
 
 
 def stop(folder: Folder, request: Doc) -> Doc:
@@ -22,7 +23,7 @@ def stop(folder: Folder, request: Doc) -> Doc:
         return dict(more, state=state, detail=detail, next_step=next_step, seconds=time.monotonic() - began)
 
     def interrupted() -> bool:
-        return bool(folder.state().get("interrupt"))
+        return must_not_touch(folder.state())
 
     if not record["can_be_restored"]:
         return outcome("refused", str(record["refusal"]), str(record["refusal_next_step"] or ""))
@@ -43,7 +44,10 @@ def stop(folder: Folder, request: Doc) -> Doc:
             in_flight=in_flight,
         )
     write_whole(folder.file("service.json"), {"spec": spec, "record": record, "answers": request["answers"]})
-    folder.set(service_touched=True, came_back_at=None, restore=None, start_tried_at=None)
+    if not _touch(folder):
+        return outcome(
+            "interrupted", "the guard or a restore came first; nothing was touched", drained=drained
+        )
     folder.account(
         "service touched", f"{spec['name']}: how to put it back is noted", commands=record["commands"]
     )
@@ -66,6 +70,29 @@ def stop(folder: Folder, request: Doc) -> Doc:
         proof["state"], proof["detail"], proof["next_step"],
         drained=drained, in_flight=in_flight, exit_code=exit_code, proof=proof,
     )  # fmt: skip
+
+
+def must_not_touch(state: Doc) -> bool:
+    """Whether a restore was asked for, or the guard no longer stands behind this stop."""
+    return bool(state.get("interrupt") or state.get("expired") or state.get("closing"))
+
+
+def _touch(folder: Folder) -> bool:
+    """Note that the service is touched, in one step with the last look at whether it may be.
+
+    The guard notes the end of the lease in the same file: either it comes first and nothing is touched, or it
+    finds the service touched and brings it back.
+    """
+    allowed = False
+
+    def change(state: Doc) -> None:
+        nonlocal allowed
+        allowed = not must_not_touch(state) and guard_identity(state) is not None
+        if allowed:
+            state.update(service_touched=True, came_back_at=None, restore=None, start_tried_at=None)
+
+    folder.change(change)
+    return allowed
 
 
 def _drain(folder: Folder, request: Doc, interrupted: Callable[[], bool]) -> tuple[bool | None, float | None]:
