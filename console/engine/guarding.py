@@ -129,9 +129,25 @@ class Guarding:
                     await self._renew(member, self._lease_seconds, None)
                     renew_at = loop.time() + self._lease_seconds / RENEWALS_PER_LEASE
                 self._lost.pop(member.name, None)
-            except (NodeError, ServiceError) as error:
+            except NodeError as error:
                 self._once(member.name, error)
+            except ServiceError as error:
+                await self._start_again(member, error)
             await asyncio.sleep(SAMPLES_SECONDS)
+
+    async def _start_again(self, member: Member, error: ServiceError) -> None:
+        """A guard that somebody ended is started anew while its lease would still hold, never after that."""
+        until = self._recorder.experiment.nodes[member.name].lease_until
+        if self._once(member.name, error):
+            self._seen(member.name, "gone", None, error.what)
+        if until is None or until <= self._recorder.now():
+            return
+        try:
+            status = await self._start(member)
+        except (NodeError, ServiceError) as second:
+            self._once(member.name, second)
+            return
+        self._seen(member.name, status.phase, self._lease_seconds, "started again: it was gone")
 
     async def _collect(self, member: Member) -> None:
         journal = self._recorder.journal
@@ -167,18 +183,14 @@ class Guarding:
             )
         )
 
-    def _once(self, node: str, error: NodeError | ServiceError) -> None:
-        """Note a trouble when it begins or changes, not at every turn."""
-        if self._lost.get(node) != error.what:
-            self._lost[node] = error.what
-            self._recorder.record(
-                ev.Noted(
-                    at=self._recorder.now(),
-                    node=node,
-                    words=f"guard: {error.what}; {error.why}",
-                    level="warning",
-                )
-            )
+    def _once(self, node: str, error: NodeError | ServiceError) -> bool:
+        """Note a trouble when it begins or changes, not at every turn; returns whether it was noted."""
+        if self._lost.get(node) == error.what:
+            return False
+        self._lost[node] = error.what
+        words = "; ".join(part for part in (f"guard: {error.what}", error.why) if part)
+        self._recorder.record(ev.Noted(at=self._recorder.now(), node=node, words=words, level="warning"))
+        return True
 
 
 def this_console() -> tuple[int, str]:

@@ -255,7 +255,7 @@ class Walk:
 
 
 def _needs(step: Step) -> list[str]:
-    return [*step.needs, *([step.infer_after] if step.infer_after else [])]
+    return list(dict.fromkeys([*step.needs, *([step.infer_after] if step.infer_after else [])]))
 
 
 def _passed(step_id: str, outcomes: Sequence[tuple[Step, Outcome, str]]) -> bool:

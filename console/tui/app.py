@@ -1,5 +1,6 @@
 """The app: six screens over one session, the panels that ask, and the way out."""
 
+import gc
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -101,6 +102,9 @@ class LabApp(App[Left]):
         return [*super().get_line_filters(), _ONLY_PRINTABLE]
 
     async def on_mount(self) -> None:
+        # What is imported stays for good; collecting through it would hold up the keys for 100 ms.
+        gc.collect()
+        gc.freeze()
         self.register_theme(THEME)
         self.theme = THEME.name
         self.ansi_theme_dark = ANSI
