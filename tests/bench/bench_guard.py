@@ -111,7 +111,11 @@ async def kills(folder: Path, repetitions: int, start: Callable[[Standin, Path],
 
 
 async def main(seconds: float, repetitions: int) -> int:
-    folder = Path(tempfile.mkdtemp(prefix="bench-guard-"))
+    with tempfile.TemporaryDirectory(prefix="bench-guard-") as folder:
+        return await both(Path(folder), seconds, repetitions)
+
+
+async def both(folder: Path, seconds: float, repetitions: int) -> int:
     (folder / "cost").mkdir()
     fits = await cost(folder / "cost", seconds)
     reason = why_not()
