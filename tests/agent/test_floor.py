@@ -16,7 +16,7 @@ from console.core.plan.custody import FloorEvent, Floors, GuardSpec
 from console.core.plan.service import NoService
 from console.nodes.agent import guard_account, guard_status, read_samples, start_guard
 
-EXPERIMENT = "window"
+EXPERIMENT = f"floor-{os.getpid()}"  # no other worker's guard may take its jobs for its own
 MIB = 1 << 20
 _BALLOON = """
 import time

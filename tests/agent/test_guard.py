@@ -23,7 +23,7 @@ from console.nodes.agent import (
     start_guard,
 )
 
-EXPERIMENT = "window"
+EXPERIMENT = f"guard-{os.getpid()}"
 NONE = NoService()
 
 
@@ -90,7 +90,7 @@ async def test_a_second_console_is_refused_until_it_takes_over(node: LocalNode) 
         await renew_lease(node, EXPERIMENT, holder="console-b", lease_seconds=60)
     with pytest.raises(ServiceError, match="console-a holds this node"):
         await end_guard(node, EXPERIMENT, holder="console-b")
-    with pytest.raises(ServiceError, match="a guard of experiment window stands"):
+    with pytest.raises(ServiceError, match=f"a guard of experiment {EXPERIMENT} stands"):
         await start_guard(node, spec(experiment="another", holder="console-b"), NONE)
     taken = await start_guard(node, spec(holder="console-b"), NONE, takeover=True)
     assert taken.pid == first.pid

@@ -19,7 +19,8 @@ from support.docker_engine import Standin
 from support.local_node import LocalNode
 from support.waiting import until
 
-EXPERIMENT = "window"
+EXPERIMENT = os.environ.setdefault("LAB_TEST_EXPERIMENT", f"window-{os.getpid()}")
+"""One name per worker: guards know the lab's jobs by it, wherever they run."""
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "console_process.py"
 NO_FLOORS = Floors()
