@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from console.core.record.events import Event, ExperimentOpened
 from console.core.record.experiment import Experiment
+from console.engine.listeners import Listeners
 from console.engine.session import Listener
 from console.journal import Journal
 
@@ -22,7 +23,7 @@ class Recorder:
         self.journal = journal
         self.now = now
         self._experiment = experiment
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners()
 
     @classmethod
     def begin(
@@ -42,15 +43,8 @@ class Recorder:
         changed = self._experiment.apply(event)
         self.journal.append(event)
         self._experiment = changed
-        for listener in tuple(self._listeners):
-            listener(changed, event)
+        self._listeners.tell(changed, event)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every event; returns the function that ends it."""
-        self._listeners.append(listener)
-
-        def end() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return end
+        return self._listeners.add(listener)

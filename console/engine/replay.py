@@ -9,6 +9,7 @@ from console.core.errors import JournalError, LabError
 from console.core.plan.custody import Sample
 from console.core.record.events import Event
 from console.core.record.experiment import Experiment, fold
+from console.engine.listeners import Listeners
 from console.engine.recorder import utc_now
 from console.engine.session import Listener
 from console.engine.watching import mirror_path
@@ -33,7 +34,7 @@ class ReadSession:
             )
         self._seen = numbered[-1][0]
         self._experiment = fold(event for _, event in numbered)
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners()
 
     @property
     def experiment(self) -> Experiment:
@@ -44,13 +45,7 @@ class ReadSession:
         return self._experiment.last_at
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        self._listeners.append(listener)
-
-        def end() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return end
+        return self._listeners.add(listener)
 
     def samples(self, node: str, *, since: datetime | None = None) -> Sequence[tuple[datetime, Sample]]:
         return [found for found in self._journal.samples(node, since) if found[0] <= self.now()]
@@ -81,8 +76,7 @@ class ReadSession:
 
     def _advance(self, event: Event) -> None:
         self._experiment = self._experiment.apply(event)
-        for listener in tuple(self._listeners):
-            listener(self._experiment, event)
+        self._listeners.tell(self._experiment, event)
 
 
 class WatchSession(ReadSession):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from console.core.errors import InputError
 from console.core.ledger.classic import classic_account
 from console.core.ledger.flops import lora_parameters
+from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import ended_well, rows_in_order
-from console.core.record.parameters import architecture_of
 from console.report.expectations import ALIKE, baseline_id
 
 

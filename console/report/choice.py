@@ -6,10 +6,10 @@ from typing import Literal
 from console.core.ledger import catalogue
 from console.core.ledger.classic import SPARK_VISIBLE_GB, classic_account
 from console.core.ledger.flops import lora_parameters
+from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import degradation
-from console.core.record.parameters import architecture_of
 from console.report.answers import Compared, Speed, speed
 from console.report.environment import memory_bytes, on_cpu, one_computer
 from console.report.expectations import ALIKE

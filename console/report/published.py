@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from console.core.ledger.mfu import mfu_6n
+from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import complete_rows, rows_in_order
-from console.core.record.parameters import architecture_of
 from console.report.environment import on_cpu, one_computer
 
 

@@ -14,7 +14,7 @@ from console.core.record.cells import Cell, LoggedRun
 from console.core.record.figures import Source
 from console.core.record.views import RunView
 
-__all__ = ["adapters", "architecture_of", "attention_span", "parameters"]
+__all__ = ["adapters", "attention_span", "parameters"]
 
 
 def parameters(run: RunView, logs: Mapping[str, LoggedRun], profile: Profile, config: Configuration) -> Cell:
