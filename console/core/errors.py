@@ -3,6 +3,7 @@
 LabError
 ├── InputError            exit 2: a profile, an argument or a file is wrong
 ├── JournalError          exit 3: the experiment's memory can't be used
+│   └── NotAJournal       exit 2: the file is empty, damaged, of something else, or of a newer console
 ├── ServiceError          exit 3: the production service needs a person
 └── NodeError             exit 3: something on, or on the way to, one node
     ├── Unreachable       no contact: name, route, refused connection, time-out
@@ -51,7 +52,13 @@ class InputError(LabError):
 
 
 class JournalError(LabError):
-    """The experiment's journal is locked, damaged or of another version."""
+    """The experiment's journal is locked, or can't be read or written now."""
+
+
+class NotAJournal(JournalError):
+    """The given file holds no experiment that this console can read; it is left as it is."""
+
+    exit_code = 2
 
 
 class ServiceError(LabError):

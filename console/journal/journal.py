@@ -6,6 +6,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from console.core.errors import JournalError
+from console.core.errors import JournalError, NotAJournal
 from console.core.plan.custody import Sample
 from console.core.record.events import Event, event_json, parse_event
 
@@ -45,7 +46,9 @@ class Journal:
     """Reading and appending. One writer at a time (see `lock.py`), any number of readers."""
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        """Open the journal in `folder`. Raises `JournalError`: absent, damaged, of another layout."""
+        """Open the journal in `folder`, or begin one. Raises `JournalError`, for a file that is no journal
+        `NotAJournal`; such a file is left as it is.
+        """
         self.folder = folder
         path = folder / FILE
         if read_only and not path.is_file():
@@ -53,7 +56,9 @@ class Journal:
                 f"no experiment in {folder}", next_step="give the folder that holds experiment.sqlite3"
             )
         try:
-            self._db = _open(path, read_only)
+            if path.exists():
+                _examine(path, read_only)
+            self._db = _open_to_read(path) if read_only else _open(path)
         except sqlite3.Error as error:
             raise JournalError(
                 f"the journal {path} can't be opened", why=str(error), next_step="see disk room and rights"
@@ -97,16 +102,22 @@ class Journal:
 
     def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Events with their numbers, in order, from the one after `after`. Raises `JournalError`."""
-        rows = self._db.execute("SELECT seq, body FROM events WHERE seq > ? ORDER BY seq", (after,))
-        for seq, body in rows:
-            try:
+        try:
+            rows = self._db.execute("SELECT seq, body FROM events WHERE seq > ? ORDER BY seq", (after,))
+            for seq, body in rows:
                 yield seq, parse_event(body)
-            except ValidationError as error:
-                raise JournalError(
-                    f"event {seq} of {self.folder / FILE} can't be read",
-                    why=str(error.errors(include_url=False)[0]["msg"]),
-                    next_step="it was written by another version of the console; use that version",
-                ) from None
+        except ValidationError as error:
+            raise NotAJournal(
+                f"event {seq} of {self.folder / FILE} can't be read",
+                why=str(error.errors(include_url=False)[0]["msg"]),
+                next_step="it was written by another version of the console; use that version",
+            ) from None
+        except sqlite3.OperationalError as error:
+            raise JournalError(
+                f"the journal in {self.folder} can't be read now", why=str(error), next_step="try again"
+            ) from None
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self.folder / FILE, str(error)) from None
 
     def samples(self, node: str, since: datetime | None = None) -> list[tuple[datetime, Sample]]:
         """Readings of a node that arrived after `since`, oldest first."""
@@ -130,18 +141,13 @@ def read_journal(folder: Path) -> list[Event]:
         return [event for _, event in journal.events()]
 
 
-def _open(path: Path, read_only: bool) -> sqlite3.Connection:
-    if read_only:
-        return _open_to_read(path)
+def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     db = sqlite3.connect(path, isolation_level="DEFERRED")
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")
     db.execute("PRAGMA busy_timeout=5000")
-    _check_version(db, path)
-    with db:
-        db.executescript(_SCHEMA)
-        db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
     return db
 
 
@@ -150,21 +156,51 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     uri = path.resolve().as_uri()
     try:
         db = sqlite3.connect(f"{uri}?mode=ro", uri=True)
-        db.execute("SELECT count(*) FROM events").fetchone()
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.OperationalError:
         db = sqlite3.connect(f"{uri}?immutable=1", uri=True)
-        db.execute("SELECT count(*) FROM events").fetchone()
-    _check_version(db, path)
     return db
 
 
-def _check_version(db: sqlite3.Connection, path: Path) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, SCHEMA_VERSION):
-        raise JournalError(
+def _examine(path: Path, read_only: bool) -> None:
+    """Look at a file before anything may write to it. Raises `NotAJournal`, `sqlite3.OperationalError`."""
+    if path.stat().st_size == 0:
+        raise _not_ours(path, "the file is empty")
+    try:
+        with closing(_open_to_read(path)) as db:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            columns = {name for _, name, *_ in db.execute("PRAGMA table_info(events)")}
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, str(error)) from None
+    if not tables and not read_only:
+        return  # a console was killed between making the file and its first event
+    if "samples" not in tables or not columns >= {"seq", "at", "kind", "body"}:
+        raise _not_ours(path, "it is a database of something else")
+    if version > SCHEMA_VERSION:
+        raise NotAJournal(
             f"{path} has layout {version}, this console knows {SCHEMA_VERSION}",
+            why="it was written by a newer console",
             next_step="open it with the console that wrote it",
         )
+
+
+def _not_ours(path: Path, why: str) -> NotAJournal:
+    return NotAJournal(
+        f"{path} is not an experiment's journal",
+        why=why,
+        next_step="give the folder of an experiment, or begin one in another folder",
+    )
+
+
+def _damaged(path: Path, why: str) -> NotAJournal:
+    return NotAJournal(
+        f"the journal {path} is damaged, or is none",
+        why=why,
+        next_step="use a copy of it, or begin a new experiment in another folder",
+    )
 
 
 def _not_written(folder: Path, error: sqlite3.Error) -> JournalError:

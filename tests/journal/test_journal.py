@@ -1,14 +1,17 @@
 """The journal: durable, append-only, one writer, any number of readers."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from console.core.errors import JournalError
+from console.core.errors import JournalError, NotAJournal
 from console.core.record.events import Noted, StepLogged
 from console.journal import Journal, read_journal
 from console.journal.journal import FILE
@@ -107,17 +110,55 @@ def test_no_experiment_there(tmp_path: Path) -> None:
     assert not (tmp_path / FILE).exists()
 
 
-def test_other_layout_is_refused(tmp_path: Path) -> None:
-    with Journal(tmp_path) as journal:
+def of_a_newer_console(path: Path) -> None:
+    with Journal(path.parent) as journal:
         journal._db.execute("PRAGMA user_version=99")
-    with pytest.raises(JournalError, match="layout 99"):
-        Journal(tmp_path)
 
 
-def test_damaged_file(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"this is no database" * 100)
-    with pytest.raises(JournalError, match="can't be opened"):
-        Journal(tmp_path)
+def of_something_else(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+
+
+def of_something_alike(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE events (day TEXT, title TEXT)")
+        db.execute("CREATE TABLE samples (n INTEGER)")
+
+
+@pytest.mark.parametrize("read_only", [True, False], ids=["read", "written"])
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (Path.touch, "the file is empty"),
+        (lambda path: path.write_bytes(bytes(range(256)) * 20), "not a database"),
+        (of_something_else, "a database of something else"),
+        (of_something_alike, "a database of something else"),
+        (of_a_newer_console, "a newer console"),
+    ],
+    ids=["empty", "random bytes", "something else", "something alike", "newer console"],
+)
+def test_a_file_that_is_no_journal_of_ours_is_told_and_left_alone(
+    tmp_path: Path, make: Callable[[Path], object], why: str, read_only: bool
+) -> None:
+    file = tmp_path / FILE
+    make(file)
+    before = file.read_bytes()
+    with pytest.raises(NotAJournal, match=why) as told:
+        Journal(tmp_path, read_only=read_only)
+    assert told.value.exit_code == 2
+    assert file.read_bytes() == before
+
+
+def test_a_damaged_page_is_told(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        for number in range(200):
+            journal.append(noted(f"event {number} " + "x" * 200))
+    with (tmp_path / FILE).open("r+b") as file:
+        file.seek(5 * 4096)
+        file.write(b"\xff" * 4096)
+    with pytest.raises(NotAJournal, match="is damaged"):
+        read_journal(tmp_path)
 
 
 def test_unreadable_event(tmp_path: Path) -> None:

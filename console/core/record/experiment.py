@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
+from console.core.errors import NotAJournal
 from console.core.plan.checklist import Checklist, ItemState, Verdict, parse_checklist
 from console.core.plan.profile import Profile, parse_profile
 from console.core.record import events as ev
@@ -124,11 +125,15 @@ class Experiment:
 
 
 def fold(events: Iterable[ev.Event]) -> Experiment:
-    """The state after all of `events`. Raises `ValueError` when the first does not open an experiment."""
+    """The state after all of `events`. Raises `NotAJournal` when the first does not open an experiment."""
     stream = iter(events)
     first = next(stream, None)
     if not isinstance(first, ev.ExperimentOpened):
-        raise ValueError("a journal has to begin with 'experiment opened'")
+        raise NotAJournal(
+            "this journal does not begin with the opening of an experiment",
+            why=f"its first event is {first.kind!r}" if first else "it has no event",
+            next_step="use a complete copy of it",
+        )
     experiment = Experiment.opened(first)
     for event in stream:
         experiment = experiment.apply(event)
