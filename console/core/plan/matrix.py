@@ -18,6 +18,7 @@ Variable = Literal[
     "pipeline parallel",
     "recompute",
     "accumulation",
+    "micro batch",
     "packing",
     "transport",
 ]
@@ -29,6 +30,7 @@ ALLOWED: Mapping[Variable, frozenset[str]] = {
     "pipeline parallel": frozenset({"nodes", "pipeline_parallel"}),
     "recompute": frozenset({"recompute"}),
     "accumulation": frozenset({"global_batch"}),
+    "micro batch": frozenset({"micro_batch", "global_batch"}),
     "packing": frozenset({"packing"}),
     "transport": frozenset({"env"}),
 }

@@ -5,7 +5,9 @@ for each of the two measurements, default 3), `gpu` (index, default 0).
 
 The copy counts bytes read plus bytes written. Both figures are the best of several repetitions, each ended
 by a synchronisation; the multiplication counts 2 n^3 operations. SM clock and power are medians of readings
-taken while the multiplication runs, null where there is no GPU.
+taken while the multiplication runs. `launch_seconds` is the time the host takes to send one tiny kernel off, the
+best mean of several batches: many small kernels at a low power are then the host's doing. The last three are
+null where there is no GPU.
 """
 
 import statistics
@@ -20,6 +22,7 @@ from console.nodes.probes.machine import number, parse_gpu_rows, parse_meminfo, 
 _LOAD_FIELDS = ("clocks.sm", "power.draw", "utilization.gpu", "temperature.gpu")
 _COPY_BYTES = {"cuda": 2 << 30, "cpu": 256 << 20}
 _MATMUL_SIZE = {"cuda": 8192, "cpu": 1024}
+_LAUNCHES, _LAUNCH_BATCHES = 500, 8
 
 
 def microbench(args: dict[str, Any]) -> dict[str, Any]:
@@ -46,6 +49,7 @@ def microbench(args: dict[str, Any]) -> dict[str, Any]:
         watch.start()
     multiplied = _multiply(torch, place, _MATMUL_SIZE[device], dtype, synchronise, seconds)
     load = watch.stop() if watch else {}
+    launch = _launch_seconds(torch, place, synchronise) if device == "cuda" else None
     return {
         "device": device,
         "device_name": torch.cuda.get_device_name(place) if device == "cuda" else "cpu",
@@ -54,6 +58,7 @@ def microbench(args: dict[str, Any]) -> dict[str, Any]:
         **copied,
         "matmul_dtype": dtype_name,
         **multiplied,
+        "launch_seconds": launch,
         "sm_clock_mhz": load.get("clocks.sm"),
         "power_watts": load.get("power.draw"),
         "utilization_percent": load.get("utilization.gpu"),
@@ -90,6 +95,20 @@ def _multiply(
         "matmul_repetitions": repetitions,
         "matmul_finite": bool(torch.isfinite(product.float()).all()),
     }
+
+
+def _launch_seconds(torch: Any, place: Any, synchronise: Callable[[], None]) -> float:
+    """Host seconds for one kernel of one element, not waited for; batches fit into the queue of the device."""
+    element = torch.zeros(1, device=place)
+    means = []
+    for _ in range(_LAUNCH_BATCHES):
+        synchronise()
+        start = time.perf_counter()
+        for _ in range(_LAUNCHES):
+            element.add_(1)
+        means.append((time.perf_counter() - start) / _LAUNCHES)
+    synchronise()
+    return min(means)
 
 
 def _best(work: Callable[[], Any], synchronise: Callable[[], None], seconds: float) -> tuple[float, int]:
