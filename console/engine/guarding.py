@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from console.core.errors import NodeError, ServiceError
 from console.core.plan.custody import Floors, GuardSpec, GuardStatus, Sample
@@ -15,6 +16,7 @@ from console.core.record import events as ev
 from console.engine.contact import with_contact
 from console.engine.crew import Crew, Member, service_of
 from console.engine.recorder import Recorder
+from console.engine.together import together
 from console.nodes import agent
 
 SAMPLES_SECONDS = 1.0
@@ -23,6 +25,13 @@ SECONDS_APART = 5.0
 """Between one node's restore by its guard and the next."""
 LEAVING_SECONDS = 24 * 3600.0
 """Lease left behind by a console that ends in order when no window limits it."""
+
+
+class Remarks(NamedTuple):
+    """What a guard says beside its lease."""
+
+    risk: str = ""
+    came_back_at: datetime | None = None
 
 
 class Guarding:
@@ -35,8 +44,9 @@ class Guarding:
         self._crew = crew
         self._sampled = sampled
         self._lease_seconds = recorder.experiment.profile.policies.lease_seconds
-        self._holder = f"{getpass.getuser()}@{socket.gethostname()}"
+        self._holder = recorder.experiment.holder or f"{getpass.getuser()}@{socket.gethostname()}"
         self._lost: dict[str, str] = {}
+        self._remarks: dict[str, Remarks] = {}
 
     @property
     def holder(self) -> str:
@@ -44,8 +54,9 @@ class Guarding:
 
     async def start(self) -> None:
         """Start, or find, the guard of every node. Raises `InputError`, `ServiceError`, `NodeError`."""
-        statuses = await asyncio.gather(*(self._start(member) for member in self._crew.values()))
+        statuses = await together(self._start(member) for member in self._crew.values())
         for member, status in zip(self._crew.values(), statuses, strict=True):
+            self._take(member.name, status)
             self._seen(member.name, status.phase, self._lease_seconds, status.detail)
             if status.lease.state in ("expired", "window over"):
                 raise ServiceError(
@@ -57,15 +68,13 @@ class Guarding:
 
     async def keep(self) -> None:
         """Renew the leases and collect samples until cancelled; a node without contact is tried again."""
-        await asyncio.gather(*(self._keep(member) for member in self._crew.values()))
+        await together(self._keep(member) for member in self._crew.values())
 
     async def phase(self, phase: agent.Phase) -> None:
         """Tell the guards what is going on, which decides the floor they hold; a lost link is waited for."""
-        await asyncio.gather(
-            *(
-                with_contact(self._crew, partial(self._renew, member, self._lease_seconds, phase))
-                for member in self._crew.values()
-            )
+        await together(
+            with_contact(self._crew, partial(self._renew, member, self._lease_seconds, phase))
+            for member in self._crew.values()
         )
 
     async def leave(self) -> datetime:
@@ -86,7 +95,7 @@ class Guarding:
     async def statuses(self) -> dict[str, GuardStatus]:
         """What every node says of its guard, alive or not."""
         name = self._recorder.experiment.name
-        found = await asyncio.gather(*(agent.guard_status(m.node, name) for m in self._crew.values()))
+        found = await together(agent.guard_status(m.node, name) for m in self._crew.values())
         return dict(zip(self._crew, found, strict=True))
 
     async def _start(self, member: Member) -> GuardStatus:
@@ -103,6 +112,7 @@ class Guarding:
             ),
             answers=self.answers(member.name),
             restore_delay_seconds=self._restore_delay(member.name),
+            gpu=member.spec.gpu or 0,
         )
         return await agent.start_guard(member.node, spec, service_of(profile, member, list(self._crew)))
 
@@ -153,11 +163,28 @@ class Guarding:
         journal = self._recorder.journal
         guard = self._recorder.experiment.name
         newest = journal.newest_sample(member.name, guard)
-        samples = await agent.read_samples(member.node, guard, since=max(newest, 0))
+        status, samples = await agent.follow_guard(member.node, guard, since=max(newest, 0))
+        if self._take(member.name, status):
+            self._seen(member.name, status.lease.state, status.lease.seconds_left, status.detail)
         if samples:
             journal.add_samples(member.name, guard, samples, self._recorder.now())
             if self._sampled is not None:
                 self._sampled(member.name, samples[-1])
+
+    def _take(self, node: str, status: GuardStatus) -> bool:
+        """Take in what the guard remarks on; returns whether that is new."""
+        back = None
+        if status.came_back_at is not None:
+            back = self._recorder.now() - timedelta(seconds=max(0.0, status.at - status.came_back_at))
+        before, after = self._remarks.get(node, Remarks()), Remarks(status.risk, back)
+        if (before.risk, before.came_back_at is None) == (after.risk, after.came_back_at is None):
+            return False
+        self._remarks[node] = after
+        if after.risk and after.risk != before.risk:
+            self._recorder.note(f"the guard may be ended: {after.risk}", node=node)
+        if back is not None and before.came_back_at is None:
+            self._recorder.note("the service came back by itself; it takes memory from the runs", node=node)
+        return True
 
     async def _renew(self, member: Member, seconds: float, phase: agent.Phase | None) -> None:
         lease = await agent.renew_lease(
@@ -180,6 +207,8 @@ class Guarding:
                 lease_until=None if seconds_left is None else now + timedelta(seconds=seconds_left),
                 floor_bytes=self._recorder.experiment.profile.policies.floor_bytes or None,
                 words=words,
+                risk=self._remarks.get(node, Remarks()).risk,
+                came_back_at=self._remarks.get(node, Remarks()).came_back_at,
             )
         )
 
@@ -189,7 +218,7 @@ class Guarding:
             return False
         self._lost[node] = error.what
         words = "; ".join(part for part in (f"guard: {error.what}", error.why) if part)
-        self._recorder.record(ev.Noted(at=self._recorder.now(), node=node, words=words, level="warning"))
+        self._recorder.note(words, node=node)
         return True
 
 

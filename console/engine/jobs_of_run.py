@@ -86,7 +86,7 @@ class JobsOfRun:
             )
         )
         if began.note:
-            self._note(launch.node, began.note)
+            self._recorder.note(began.note, node=launch.node, run=self._run)
 
     async def _look(self, node: str) -> None:
         try:
@@ -124,15 +124,11 @@ class JobsOfRun:
             return
         self._stopped.add(node)
         if report.left:
-            self._note(node, f"processes left after stopping: {', '.join(map(str, report.left))}")
+            words = f"processes left after stopping: {', '.join(map(str, report.left))}"
+            self._recorder.note(words, node=node, run=self._run)
 
     def _trouble(self, node: str, what: str, error: NodeError) -> None:
         """Note a trouble when it begins or changes, not at every look."""
         if self._troubles.get((node, what)) != type(error).__name__:
             self._troubles[node, what] = type(error).__name__
-            self._note(node, f"{what}: {error.what}; {error.why}")
-
-    def _note(self, node: str, words: str) -> None:
-        self._recorder.record(
-            ev.Noted(at=self._recorder.now(), node=node, run=self._run, words=words, level="warning")
-        )
+            self._recorder.note(f"{what}: {error.what}; {error.why}", node=node, run=self._run)

@@ -1,5 +1,8 @@
 """Opening an experiment's folder: a new one begins its journal, an existing one is resumed."""
 
+import getpass
+import secrets
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,8 +74,16 @@ def open_recorder(
         only=tuple(only),
         window_ends=window_end(profile.window, now(), window_hours),
         console_version=__version__,
+        holder=_new_holder(folder.name),
     )
     return Recorder.begin(Journal(folder), opened, now=now)
+
+
+def _new_holder(experiment: str) -> str:
+    """Told apart from another experiment of this user, of the same name too, and kept in the journal: it stays
+    the same when the computer is given another name.
+    """
+    return f"{getpass.getuser()}@{socket.gethostname()} {experiment} {secrets.token_hex(4)}"
 
 
 def window_end(window: Window, now: datetime, hours: float | None = None) -> datetime | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal
 
-from console.core.record.events import Event, ExperimentOpened
+from console.core.record.events import Event, ExperimentOpened, Noted
 from console.core.record.experiment import Experiment
 from console.engine.listeners import Listeners
 from console.engine.session import Listener
@@ -23,7 +24,7 @@ class Recorder:
         self.journal = journal
         self.now = now
         self._experiment = experiment
-        self._listeners = Listeners()
+        self._listeners = Listeners[Experiment, Event]()
 
     @classmethod
     def begin(
@@ -44,6 +45,17 @@ class Recorder:
         self.journal.append(event)
         self._experiment = changed
         self._listeners.tell(changed, event)
+
+    def note(
+        self,
+        words: str,
+        *,
+        node: str | None = None,
+        run: str | None = None,
+        level: Literal["info", "warning", "error"] = "warning",
+    ) -> None:
+        """Record one line for the timeline. Raises `JournalError`."""
+        self.record(Noted(at=self.now(), node=node, run=run, words=words, level=level))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every event; returns the function that ends it."""

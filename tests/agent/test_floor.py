@@ -14,7 +14,7 @@ from support.waiting import until
 
 from console.core.plan.custody import FloorEvent, Floors, GuardSpec
 from console.core.plan.service import NoService
-from console.nodes.agent import guard_account, guard_status, read_samples, start_guard
+from console.nodes.agent import follow_guard, guard_account, guard_status, start_guard
 
 EXPERIMENT = f"floor-{os.getpid()}"  # no other worker's guard may take its jobs for its own
 MIB = 1 << 20
@@ -83,7 +83,7 @@ async def test_the_job_that_eats_the_memory_is_ended_and_nothing_else(
     assert event.runs == (f"{EXPERIMENT}/e0",)
     assert event.react_seconds < 0.3
     assert (run / "ended-by-guard.json").exists()
-    samples = await read_samples(node, EXPERIMENT)
+    samples = (await follow_guard(node, EXPERIMENT)).samples
     gaps = [after.at - before.at for before, after in pairwise(samples)]
     assert min(gaps) < 0.5, "samples come faster while memory falls"
 
@@ -115,7 +115,7 @@ async def test_each_phase_has_its_own_floor(node: LocalNode) -> None:
     try:
         samples = 0
         while samples < 3:
-            samples = len(await read_samples(node, EXPERIMENT))
+            samples = len((await follow_guard(node, EXPERIMENT)).samples)
         assert job.poll() is None
     finally:
         job.kill()

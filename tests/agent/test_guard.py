@@ -16,9 +16,9 @@ from console.core.plan.custody import Floors, GuardSpec, GuardStatus
 from console.core.plan.service import NoService
 from console.nodes.agent import (
     end_guard,
+    follow_guard,
     guard_account,
     guard_status,
-    read_samples,
     renew_lease,
     start_guard,
 )
@@ -202,10 +202,10 @@ async def test_samples_are_numbered_without_gaps_and_bounded(node: LocalNode) ->
     await start_guard(node, spec(sample_seconds=0.02, samples_limit_bytes=1 << 16), NONE)
     folder = state_file(node).parent
     await until(lambda: (folder / "samples.jsonl.1").exists(), "the file was turned over", seconds=60)
-    samples = await read_samples(node, EXPERIMENT)
+    samples = (await follow_guard(node, EXPERIMENT)).samples
     numbers = [sample.n for sample in samples]
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
-    later = await read_samples(node, EXPERIMENT, since=numbers[-3], limit=2)
+    later = (await follow_guard(node, EXPERIMENT, since=numbers[-3], limit=2)).samples
     assert [sample.n for sample in later] == numbers[-2:]
     sizes = [path.stat().st_size for path in folder.glob("samples.jsonl*")]
     assert sum(sizes) <= 1 << 16
@@ -216,10 +216,10 @@ async def test_samples_are_numbered_without_gaps_and_bounded(node: LocalNode) ->
         assert first.gpu_missing
 
     await end_guard(node, EXPERIMENT, holder="console-a")
-    before = (await read_samples(node, EXPERIMENT))[-1].n
+    before = (await follow_guard(node, EXPERIMENT)).samples[-1].n
     await start_guard(node, spec(), NONE)
     await until(lambda: (folder / "samples.jsonl").stat().st_size > 0, "a sample is there")
-    after = await read_samples(node, EXPERIMENT, since=before)
+    after = (await follow_guard(node, EXPERIMENT, since=before)).samples
     assert after[0].n == before + 1
 
 

@@ -14,7 +14,7 @@ from support.processes import end_processes_of
 from support.window import EXPERIMENT, brought_back, console, guard_for, healthy, ready, words
 
 from console.core.plan.service import DockerService
-from console.nodes.agent import end_guard, guard_status, read_samples, renew_lease
+from console.nodes.agent import end_guard, follow_guard, guard_status, renew_lease
 from console.nodes.dial import SshTarget
 from console.nodes.service import inspect, restore, stop
 from console.nodes.ssh import Node
@@ -45,7 +45,7 @@ async def test_a_whole_window_and_a_reconnect_in_the_middle(
     assert (await guard_status(node, EXPERIMENT)).pid == first.pid
     lease = await renew_lease(node, EXPERIMENT, holder="tests", lease_seconds=60)
     assert (lease.state, lease.renewals) == ("held", 1)
-    assert await read_samples(node, EXPERIMENT)
+    assert (await follow_guard(node, EXPERIMENT)).samples
     restored = await restore(node, spec, record, experiment=EXPERIMENT)
     assert restored.state == "healthy"
     assert engine.policy(standin.name) == "always"

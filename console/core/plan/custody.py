@@ -189,7 +189,7 @@ class GuardSpec(Part):
 
     experiment: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     holder: str = Field(min_length=1, max_length=200)
-    """Who renews the lease, e.g. user@laptop:pid; another console is refused while it holds."""
+    """Who renews the lease; another one is refused while it holds."""
     lease_seconds: float = Field(gt=0)
     window_seconds_left: float | None = None
     """Seconds until the window ends; at that time the guard restores whatever the lease says."""
@@ -236,6 +236,8 @@ class GuardStatus(Part):
     alive: bool
     detail: str
     """One sentence: what is going on, or why there is no guard."""
+    at: float
+    """The node's clock when it said so."""
     pid: int | None = None
     rebooted: bool = False
     """The node was rebooted since the guard was started."""

@@ -35,6 +35,8 @@ class ExperimentOpened(Happening):
     """Configurations chosen by the user; empty: all of the matrix."""
     window_ends: AwareDatetime | None = None
     console_version: str
+    holder: str = ""
+    """Under which name the nodes' guards know this experiment, whichever console works on it."""
 
 
 class ConsoleAttached(Happening):
@@ -314,6 +316,10 @@ class GuardSeen(Happening):
     lease_until: AwareDatetime | None = None
     floor_bytes: int | None = None
     words: str = ""
+    risk: str = ""
+    """What may end the guard against its will, and the remedy."""
+    came_back_at: AwareDatetime | None = None
+    """Since when the service runs although it was stopped, on this computer's clock."""
 
 
 class PrerequisiteChecked(Happening):

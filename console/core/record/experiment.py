@@ -18,6 +18,7 @@ from console.core.record.views import (
     JobView,
     NodeView,
     RunView,
+    ServiceOnNode,
     ServiceView,
 )
 
@@ -36,6 +37,7 @@ class Experiment:
     only: tuple[str, ...] = ()
     window_ends: datetime | None = None
     console_version: str = ""
+    holder: str = ""
     console: tuple[int, str] | None = None
     headless: bool = False
     nodes: Mapping[str, NodeView] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class Experiment:
             only=event.only,
             window_ends=event.window_ends,
             console_version=event.console_version,
+            holder=event.holder,
             nodes={node.name: NodeView(node.name) for node in profile.nodes},
             items={item.id: ItemView(item.id, box_seconds=item.box_seconds) for item in checklist.items},
             timeline=(Line(event.at, f"experiment {event.name} opened"),),
@@ -329,7 +332,10 @@ def _cleared(state: Experiment, event: ev.FindingCleared) -> Changes:
 def _service(state: Experiment, event: ev.ServiceChanged) -> Changes:
     stopped = state.service.was_stopped or event.state in ("stopping", "stopped")
     details = {**state.service.details, **event.details}
-    return {"service": ServiceView(event.state, event.at, event.words, details, stopped)}
+    here = ServiceOnNode(event.state, event.at, event.words)
+    named = [event.node] if event.node else state.service.nodes
+    nodes = {**state.service.nodes, **dict.fromkeys(named, here)}
+    return {"service": ServiceView(event.state, event.at, event.words, details, stopped, nodes)}
 
 
 def _guard(state: Experiment, event: ev.GuardSeen) -> Changes:
@@ -342,6 +348,8 @@ def _guard(state: Experiment, event: ev.GuardSeen) -> Changes:
         lease_until=event.lease_until,
         lease_renewed=renewed,
         floor_bytes=event.floor_bytes,
+        risk=event.risk,
+        came_back_at=event.came_back_at,
     )
 
 

@@ -36,6 +36,8 @@ class NodeView:
     lease_until: datetime | None = None
     lease_renewed: datetime | None = None
     floor_bytes: int | None = None
+    risk: str = ""
+    came_back_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,24 @@ class DecisionView:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceOnNode:
+    """Where the service is in its life on one node."""
+
+    state: str
+    since: datetime
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceView:
+    """The service as a whole, as the newest event says, and on each node that had an event of its own."""
+
     state: str = "unknown"
     since: datetime | None = None
     words: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     was_stopped: bool = False
+    nodes: Mapping[str, ServiceOnNode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from console.nodes.agent.client import (
     Phase,
     end_guard,
     end_jobs,
+    follow_guard,
     guard_account,
     guard_status,
-    read_samples,
     renew_lease,
     start_guard,
 )
@@ -21,9 +21,9 @@ __all__ = [
     "Runner",
     "end_guard",
     "end_jobs",
+    "follow_guard",
     "guard_account",
     "guard_status",
-    "read_samples",
     "renew_lease",
     "start_guard",
 ]

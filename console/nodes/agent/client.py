@@ -1,6 +1,6 @@
 """Typed calls of the guard on a node."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,6 +12,13 @@ from console.nodes.agent.runner import Runner
 
 Phase = Literal["idle", "training"]
 _SECONDS = 30.0
+
+
+class Followed(NamedTuple):
+    """What is new about a guard: samples with `n` above the one asked for, oldest first, within a limit."""
+
+    status: GuardStatus
+    samples: list[Sample]
 
 
 async def start_guard(
@@ -62,10 +69,11 @@ async def guard_account(node: Runner, experiment: str, since: int = 0) -> list[A
     return [AccountLine.model_validate(line) for line in answer["lines"]]
 
 
-async def read_samples(node: Runner, experiment: str, since: int = 0, *, limit: int = 5000) -> list[Sample]:
-    """Samples with `n` > since, oldest first, at most `limit`."""
-    answer = await call(node, "samples", _request(experiment, since=since, limit=limit), timeout=_SECONDS)
-    return [Sample.model_validate(sample) for sample in answer["samples"]]
+async def follow_guard(node: Runner, experiment: str, since: int = 0, *, limit: int = 5000) -> Followed:
+    """Status and samples in one call."""
+    answer = await call(node, "follow", _request(experiment, since=since, limit=limit), timeout=_SECONDS)
+    samples = [Sample.model_validate(sample) for sample in answer["samples"]]
+    return Followed(read_status(node, answer["status"]), samples)
 
 
 async def end_guard(node: Runner, experiment: str, *, holder: str, force: bool = False) -> GuardStatus:

@@ -49,8 +49,9 @@ def _service_log(folder: Folder, request: Doc) -> Doc:
         raise Refused("the service's log can't be read", why=str(trouble)) from None
 
 
-def _samples(folder: Folder, request: Doc) -> Doc:
-    return {"samples": samples.since(folder.file("samples.jsonl"), request["since"], request["limit"])}
+def _follow(folder: Folder, request: Doc) -> Doc:
+    taken = samples.since(folder.file("samples.jsonl"), request["since"], request["limit"])
+    return {"status": status(folder, {}), "samples": taken}
 
 
 def _account(folder: Folder, request: Doc) -> Doc:
@@ -76,7 +77,7 @@ _SUBCOMMANDS: dict[str, Callable[[Folder, Doc], Doc]] = {
     "guard-end": holding.end,
     "lease": holding.renew,
     "status": status,
-    "samples": _samples,
+    "follow": _follow,
     "sample": _sample,
     "account": _account,
     "end-jobs": _end_jobs,

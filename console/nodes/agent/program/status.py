@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from . import processes
@@ -87,6 +88,7 @@ def status(folder: Folder, request: Doc) -> Doc:
         "experiment": folder.experiment,
         "alive": guard is not None,
         "detail": _detail(state, lease, guard is not None, rebooted),
+        "at": time.time(),
         "pid": guard["pid"] if guard else None,
         "rebooted": rebooted,
         "boot_id": boot_id(),
