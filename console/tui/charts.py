@@ -92,18 +92,22 @@ def _by_time(
     words: Words,
 ) -> Chart:
     read: dict[ChartName, Callable[[Reading], float | None]] = {
-        "memory": lambda r: (r[1].memory.total_bytes - r[1].memory.available_bytes) / GIB,
-        "power": lambda r: r[1].gpu_power_watts,
-        "clock": lambda r: r[1].gpu_sm_clock_mhz,
+        "memory": lambda r: r.used_bytes / GIB,
+        "power": lambda r: r.gpu_power_watts,
+        "clock": lambda r: r.gpu_sm_clock_mhz,
     }
     # Readings arrive in batches: their spacing is the node's, its clock's difference the least delay seen.
     series = []
     short = figures.short_names(run.nodes)
     for node, colour in zip(run.nodes, COLOURS * 2, strict=False):
-        mine = [r for r in readings.get(node, ()) if run.planned_at <= r[0] <= (run.ended_at or r[0])]
-        ahead = min((arrived.timestamp() - sample.at for arrived, sample in mine), default=0.0)
+        mine = [
+            r
+            for r in readings.get(node, ())
+            if run.planned_at <= r.arrived_at <= (run.ended_at or r.arrived_at)
+        ]
+        ahead = min((r.arrived_at.timestamp() - r.at for r in mine), default=0.0)
         begun = run.planned_at.timestamp() - ahead
-        values = [((r[1].at - begun) / 60, read[name](r)) for r in mine]
+        values = [((r.at - begun) / 60, read[name](r)) for r in mine]
         known = [(x, y) for x, y in values if y is not None]
         series.append(Series(short[node], tuple(x for x, _ in known), tuple(y for _, y in known), colour))
     levels = _memory_levels(experiment, run, readings, words) if name == "memory" else ()
@@ -114,7 +118,7 @@ def _memory_levels(
     experiment: Experiment, run: RunView, readings: dict[str, Sequence[Reading]], words: Words
 ) -> tuple[Level, ...]:
     """The smallest node's total, the use at which its guard acts, and what the plan predicted."""
-    totals = {node: readings[node][-1][1].memory.total_bytes for node in run.nodes if readings.get(node)}
+    totals = {node: readings[node][-1].total_bytes for node in run.nodes if readings.get(node)}
     if not totals:
         return ()
     least = min(totals, key=lambda node: totals[node])

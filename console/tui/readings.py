@@ -1,13 +1,44 @@
-"""The readings of all nodes, fetched once and kept, so that redrawing asks only for what is new."""
+"""The readings of all nodes as screens draw them: fetched once, thinned so that hours of them stay small."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from console.core.plan.custody import Sample
 from console.engine.session import Session
 
-Reading = tuple[datetime, Sample]
-KEPT = 50_000
+KEPT = 2000
+"""Readings per node; charts are a few hundred columns wide, and the journal keeps every reading."""
+
+
+class Reading(NamedTuple):
+    """What screens show of a node's sample. `at` is the node's clock, `arrived_at` the console's."""
+
+    arrived_at: datetime
+    n: int
+    at: float
+    total_bytes: int
+    available_bytes: int
+    gpu_utilisation_percent: float | None
+    gpu_power_watts: float | None
+    gpu_sm_clock_mhz: float | None
+
+    @property
+    def used_bytes(self) -> int:
+        return self.total_bytes - self.available_bytes
+
+
+def reading_of(arrived_at: datetime, sample: Sample) -> Reading:
+    return Reading(
+        arrived_at,
+        sample.n,
+        sample.at,
+        sample.memory.total_bytes,
+        sample.memory.available_bytes,
+        sample.gpu_utilisation_percent,
+        sample.gpu_power_watts,
+        sample.gpu_sm_clock_mhz,
+    )
 
 
 class Readings:
@@ -15,21 +46,43 @@ class Readings:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._kept: dict[str, list[Reading]] = {}
+        self._of: dict[str, _Thinned] = {}
 
     def of(self, node: str) -> Sequence[Reading]:
-        """All readings of a node up to the session's time, oldest first."""
-        kept = self._kept.setdefault(node, [])
-        if kept and kept[-1][0] > self._session.now():
-            kept.clear()
-        last = kept[-1][0] if kept else None
-        newer = self._session.samples(node, since=last)
-        kept.extend([reading for reading in newer if last is None or reading[0] > last])
-        if len(kept) > KEPT:
-            del kept[: KEPT // 10]
-        return kept
+        """Readings of a node up to the session's time, oldest first; the last one is the newest there is."""
+        found = self._of.setdefault(node, _Thinned())
+        if found.kept and found.kept[-1].arrived_at > self._session.now():
+            found = self._of[node] = _Thinned()
+        last = found.kept[-1].arrived_at if found.kept else None
+        for arrived_at, sample in self._session.samples(node, since=last):
+            if last is None or arrived_at > last:
+                found.add(reading_of(arrived_at, sample))
+        return found.kept
 
     def latest(self, node: str) -> Reading | None:
         """The newest reading, or None."""
         found = self.of(node)
         return found[-1] if found else None
+
+
+class _Thinned:
+    """Evenly spaced readings of one node. Of those that share a place the fullest memory stays: a peak must
+    not vanish from its chart. The newest is always there as it is."""
+
+    def __init__(self) -> None:
+        self.kept: list[Reading] = []
+        self._stride = 1
+
+    def add(self, reading: Reading) -> None:
+        self._append(reading)
+        while len(self.kept) > KEPT:
+            self._stride *= 2
+            readings, self.kept = self.kept, []
+            for one in readings:
+                self._append(one)
+
+    def _append(self, reading: Reading) -> None:
+        kept, stride = self.kept, self._stride
+        if len(kept) > 1 and kept[-2].n // stride == kept[-1].n // stride:
+            kept[-2:] = [min(kept[-2:], key=lambda one: one.available_bytes)]
+        kept.append(reading)

@@ -10,6 +10,7 @@ from support.waiting import until
 
 from console.core.record import events as ev
 from console.tui import charts
+from console.tui.readings import reading_of
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets.chart_view import ChartView
 from console.tui.widgets.decimate import decimate
@@ -56,7 +57,7 @@ def test_step_time_is_the_difference_not_the_printed_mean(folder: Path) -> None:
 def test_memory_has_total_floor_and_prediction(folder: Path) -> None:
     session = story(folder)
     run = session.experiment.runs["E1-1"]
-    readings = {node: session.readings[node] for node in run.nodes}
+    readings = {node: [reading_of(*one) for one in session.readings[node]] for node in run.nodes}
     chart = charts.chart_of("memory", session.experiment, run, readings, EN)
     levels = {level.name: level.y for level in chart.levels}
     assert math.isclose(levels["total"], 121.6, rel_tol=1e-3)

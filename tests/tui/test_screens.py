@@ -1,6 +1,7 @@
 """What the screens say: ages, sources, blanks, states, on the smallest terminal too."""
 
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,11 @@ from console.core.record import events as ev
 from console.tui.actions import SCREENS
 from console.tui.comparison import comparison_of
 from console.tui.messages import CellChosen
-from console.tui.readings import Readings
+from console.tui.readings import KEPT, Readings
 from console.tui.screens.checklist import so_far
 from console.tui.screens.record import read_excerpt
 from tui.conftest import Opener
-from tui.support import NODES, FakeSession, at, opening, sample, screen_text, story, walk
+from tui.support import GIB, NODES, FakeSession, at, opening, sample, screen_text, story, walk
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -183,7 +184,24 @@ def test_readings_keep_whole_batches_and_begin_anew_when_time_goes_back(folder: 
     readings = Readings(session)
     assert len(readings.of("spark-a")) == 5
     session.readings["spark-a"] += [sample(5 + n, at(31), 11.0) for n in range(3)]
-    assert [r[1].n for r in readings.of("spark-a")] == list(range(8))
+    assert [r.n for r in readings.of("spark-a")] == list(range(8))
     session.clock = at(30.5)
     session.readings["spark-a"] = session.readings["spark-a"][:5]
     assert len(readings.of("spark-a")) == 5
+
+
+def test_hours_of_readings_stay_small_and_keep_their_peak_and_their_newest(folder: Path) -> None:
+    session = story(folder)
+    readings = Readings(session)
+    start = session.now() - timedelta(hours=10)
+    peak, last = 7_001, 36_000
+    session.readings["spark-a"] = [
+        sample(n, start + timedelta(seconds=n), 90.0 if n == peak else 10.0) for n in range(last)
+    ]
+    found = readings.of("spark-a")
+    assert KEPT // 2 <= len(found) <= KEPT
+    assert found[-1].n == last - 1
+    assert [r.n for r in found] == sorted({r.n for r in found})
+    assert [r.n for r in found if r.used_bytes > 80 * GIB] == [peak]
+    apart = [after.n - before.n for before, after in pairwise(found)]
+    assert max(apart) <= 4 * last / KEPT, "no part is thinner than the others"

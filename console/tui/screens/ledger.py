@@ -114,7 +114,7 @@ def account_text(
     row = experiment.rows.get(config.id)
     known = [size for size in row.peak_memory_bytes.values() if size is not None] if row else []
     peak = max(known, default=None)
-    totals = [r[1].memory.total_bytes for r in latest.values() if r]
+    totals = [r.total_bytes for r in latest.values() if r]
     head = words(
         "ledger.of_parameters",
         total=figures.count(total),

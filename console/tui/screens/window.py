@@ -105,19 +105,17 @@ def node_figures(node: NodeView, reading: Reading | None, now: datetime, words: 
     if reading is None:
         text.append(words("window.no_sample"), "grey62")
     else:
-        at, sample = reading
-        memory = sample.memory
-        used = memory.total_bytes - memory.available_bytes
-        low = node.floor_bytes is not None and memory.available_bytes < 2 * node.floor_bytes
+        low = node.floor_bytes is not None and reading.available_bytes < 2 * node.floor_bytes
         text.append(f"{words('window.mem')} ")
         text.append(
-            f"{figures.gib(used)} / {figures.gib(memory.total_bytes)} GiB", "bold yellow" if low else "bold"
+            f"{figures.gib(reading.used_bytes)} / {figures.gib(reading.total_bytes)} GiB",
+            "bold yellow" if low else "bold",
         )
-        if sample.gpu_utilisation_percent is not None:
-            text.append(f"  GPU {sample.gpu_utilisation_percent:.0f}%")
-        if sample.gpu_power_watts is not None:
-            text.append(f" {sample.gpu_power_watts:.0f} W")
-        if age := figures.stale(at, now):
+        if reading.gpu_utilisation_percent is not None:
+            text.append(f"  GPU {reading.gpu_utilisation_percent:.0f}%")
+        if reading.gpu_power_watts is not None:
+            text.append(f" {reading.gpu_power_watts:.0f} W")
+        if age := figures.stale(reading.arrived_at, now):
             text.append(f"  {age} {words('window.ago')}", "bold yellow")
     if node.floor_bytes:
         text.append(f"  {words('window.floor')} {figures.gib(node.floor_bytes, 0)}")
