@@ -9,6 +9,7 @@ from console.core.reading.diagnosis import Rules
 from console.core.record import events as ev
 from console.core.record.acceptance import accepted
 from console.engine import prerequisites
+from console.engine.choices import stop_lab
 from console.engine.contact import with_contact
 from console.engine.crew import Crew
 from console.engine.decisions import Decisions
@@ -73,7 +74,8 @@ class Conductor:
         until = await self.guarding.leave()
         jobs = tuple(f"{run} on {node}" for run, node in self.recorder.experiment.running_jobs)
         if jobs:
-            words = f"jobs go on; without a console the nodes end them and restore at {until:%H:%M} UTC"
+            restore = " and restore" if self.lending.owed else ""
+            words = f"jobs go on; without a console the nodes end them{restore} at {until:%H:%M} UTC"
             self.recorder.record(ev.Noted(at=self.recorder.now(), words=words))
         self.recorder.record(ev.ConsoleLeft(at=self.recorder.now(), running=jobs))
 
@@ -136,7 +138,7 @@ class Conductor:
                     id="degrade", words="Degrade", leads_to="the degraded path runs; its report says why"
                 ),
                 ev.Choice(id="go on", words="Go on", leads_to="the matrix as planned; runs may fail"),
-                ev.Choice(id="stop", words="Stop the lab", leads_to="the service is brought back now"),
+                stop_lab(experiment.profile),
             ),
             policy=experiment.profile.policies.walk_failed,
         )

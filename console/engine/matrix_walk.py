@@ -7,6 +7,7 @@ from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.core.record.rows import LoggedRun, build_row
 from console.core.record.views import RunView
+from console.engine.choices import passing, stop_lab
 from console.engine.contact import with_contact
 from console.engine.crew import Crew
 from console.engine.decisions import Decisions
@@ -109,20 +110,22 @@ class MatrixWalk:
 
     async def _after_failure(self, run: RunView) -> str:
         """`go on` or `retry`; a decision that was made already is not asked again."""
+        go_on = ev.Choice(
+            id="go on", words="Go on", leads_to="its row stays with blanks; the next one follows"
+        )
+        retry = ev.Choice(
+            id="retry", words="Retry", leads_to="the same configuration once more, as a new run"
+        )
+        may_pass = run.attempt == 1 and run.outcome != "stopped" and passing(run.cause)
         choice = await self.decisions.ask(
-            _decision(run),
+            f"run:{run.id}",
             run=run.id,
             subject=f"{run.config} {run.outcome} (attempt {run.attempt})",
             what_happened=f"{run.config} ended without a result; its logs are kept",
             raw_error=run.cause,
             choices=(
-                ev.Choice(
-                    id="go on", words="Go on", leads_to="its row stays with blanks; the next one follows"
-                ),
-                ev.Choice(
-                    id="retry", words="Retry", leads_to="the same configuration once more, as a new run"
-                ),
-                ev.Choice(id="stop", words="Stop the lab", leads_to="the service is brought back now"),
+                *((retry, go_on) if may_pass else (go_on, retry)),
+                stop_lab(self.recorder.experiment.profile),
             ),
             policy=self._policy(run),
         )
@@ -133,7 +136,3 @@ class MatrixWalk:
     def _policy(self, run: RunView) -> str:
         policy = self.recorder.experiment.profile.policies.run_failed
         return "go on" if policy == "retry" and run.attempt > 1 else policy
-
-
-def _decision(run: RunView) -> str:
-    return f"run:{run.id}"

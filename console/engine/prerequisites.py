@@ -53,6 +53,7 @@ async def check(recorder: Recorder, crew: Crew) -> None:
         raise ServiceError(
             f"not fit for the window: {first.words}",
             node=first.node,
-            why=f"{len(blocking)} prerequisite(s) that the profile's policy says must hold",
+            why="the profile's policy lets no window begin without: "
+            + ", ".join(dict.fromkeys(judged.name for judged in blocking)),
             next_step=first.remedy,
         )

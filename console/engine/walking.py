@@ -9,6 +9,7 @@ from typing import Any, Literal
 from console.core.errors import JournalError, NodeError
 from console.core.plan.checklist import Item, ItemState, Judgement, Step, Verdict, judge, verdict_of
 from console.core.record import events as ev
+from console.engine.choices import lasting, stop_lab
 from console.engine.contact import NEEDS_A_PERSON, with_contact, without_contact
 from console.engine.crew import Member
 from console.engine.decisions import Decisions
@@ -235,21 +236,24 @@ class Walk:
         self.recorder.record(ev.NodeDescribed(at=self.recorder.now(), node=node, facts=facts))
 
     async def _ask(self, item: Item, state: ItemState, reason: str, attempt: int, left: float) -> str:
-        policy = self.recorder.experiment.profile.policies.item_failed
+        profile = self.recorder.experiment.profile
+        policy = profile.policies.item_failed
+        first = "when what is missing was installed: " if lasting(reason) else ""
         go_on = ev.Choice(id="go on", words="Go on", leads_to="the failure is kept; the next item follows")
         retry = ev.Choice(
-            id="retry", words="Retry", leads_to=f"the item once more; {left / 60:.0f} min of its box left"
+            id="retry",
+            words="Retry",
+            leads_to=f"{first}the item once more; {left / 60:.0f} min of its box left",
         )
-        stop = ev.Choice(id="stop", words="Stop the lab", leads_to="the service is brought back now")
-        choices = [go_on, stop]
+        choices = [go_on]
         if left > 60 and state is not ItemState.TIMED_OUT:
-            choices = [retry, go_on, stop] if attempt == 1 else [go_on, retry, stop]
+            choices = [retry, go_on] if attempt == 1 and not lasting(reason) else [go_on, retry]
         return await self.decisions.ask(
             f"item:{item.id}:{attempt}",
             subject=f"checklist item {item.number} {item.title} {state}",
             what_happened=item.why,
             raw_error=reason,
-            choices=choices,
+            choices=[*choices, stop_lab(profile)],
             policy="go on" if policy == "retry" and attempt > 1 else policy,
         )
 

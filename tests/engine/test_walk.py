@@ -111,6 +111,29 @@ async def test_retry_within_the_box(small_lab, tmp_path: Path) -> None:
         assert lab.recorder.experiment.decisions[asked.id].by == "person"
 
 
+@pytest.mark.parametrize(
+    ("error", "recommended"),
+    [
+        ("ModuleNotFoundError: No module named 'transformer_engine'", "go on"),
+        ("sftp: Connection reset by peer", "retry"),
+    ],
+)
+async def test_recommended_choice_follows_the_cause(small_lab, error: str, recommended: str) -> None:
+    command = ["bash", "-c", f'echo "{error}" >&2; exit 1']
+    async with small_lab(checklist(command, box=300, walk=600)) as lab:
+        await walk_of(lab).walk()
+        (decision,) = lab.recorder.experiment.decisions.values()
+        assert decision.recommended == recommended
+        assert {choice.id for choice in decision.choices} == {"go on", "retry", "stop"}
+
+
+async def test_nothing_is_brought_back_where_nothing_was_borrowed(small_lab) -> None:
+    async with small_lab(checklist(["false"])) as lab:
+        await walk_of(lab).walk()
+        (decision,) = lab.recorder.experiment.decisions.values()
+        assert not any("service" in choice.leads_to for choice in decision.choices)
+
+
 async def test_stop_ends_the_walk(small_lab) -> None:
     async with small_lab(checklist(["false"], ["true"])) as lab:
         decisions = Decisions(lab.recorder, headless=False)
