@@ -1,6 +1,8 @@
 """The one place where errors become messages and exit codes."""
 
 import errno
+import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -26,6 +28,8 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
         except LabError as error:
             print(error.render(), file=sys.stderr)
             code = error.exit_code
+        except BrokenPipeError:
+            code = _unread()
         except OSError as error:
             print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
             print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
@@ -35,6 +39,12 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
         raise typer.Exit(code)
 
     return run
+
+
+def _unread() -> int:
+    """Nobody reads the output any more: what is still buffered goes nowhere, as after SIGPIPE."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
 
 
 def _unforeseen(error: Exception) -> int:

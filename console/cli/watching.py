@@ -1,0 +1,33 @@
+"""`lab watch --json`: the events of an experiment as lines, while another console makes them."""
+
+import select
+import sys
+from pathlib import Path
+
+from console.core.record.events import ExperimentClosed, event_json
+from console.engine.replay import WATCH_SECONDS
+from console.journal import Journal
+
+
+def stream_events(folder: Path) -> None:
+    """Print every event from the first on, each as soon as it is in the journal; ends with the experiment.
+
+    Raises `BrokenPipeError` when nobody reads any more, `JournalError`.
+    """
+    seen = 0
+    with Journal(folder, read_only=True) as journal:
+        while True:
+            for number, event in journal.events(after=seen):
+                seen = number
+                print(event_json(event), flush=True)
+                if isinstance(event, ExperimentClosed):
+                    return
+            _wait_while_read(WATCH_SECONDS)
+
+
+def _wait_while_read(seconds: float) -> None:
+    """A reader that has gone is noticed at once, not when the next event can't be written."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    if poll.poll(seconds * 1000):
+        raise BrokenPipeError
