@@ -57,13 +57,18 @@ class Hands:
 
 
 async def _status(hands: Hands) -> int:
-    for node, health in (await hands.lending.health()).items():
+    found = await hands.lending.health()
+    for node, health in found.items():
         print(f"{node}: {'healthy' if health.healthy else 'not healthy'}")
         for rung in health.rungs:
             print(f"  {rung.state:11} {rung.name}: {rung.detail}")
     for node, status in (await hands.guarding.statuses()).items():
         print(f"{node}: guard {'at work' if status.alive else 'not running'}; {status.detail}")
-    return 0 if all(h.healthy for h in (await hands.lending.health()).values()) else 3
+        if status.came_back_at is not None:
+            print(f"  the service came back by itself {status.at - status.came_back_at:.0f} s ago")
+        if status.risk:
+            print(f"  the guard may be ended: {status.risk}")
+    return 0 if all(health.healthy for health in found.values()) else 3
 
 
 async def _stop(hands: Hands) -> int:

@@ -1,15 +1,19 @@
 """The borrowed service: inspected, stopped node by node, and brought back, each step in the journal."""
 
+import asyncio
+import contextlib
 import shlex
+from collections.abc import Mapping
 
-from console.core.errors import ServiceError
-from console.core.plan.custody import AccountLine, Health, ServiceRecord
+from console.core.errors import NodeError, ServiceError
+from console.core.plan.custody import AccountLine, Health, RestoreOutcome, ServiceRecord, ServiceTimes
 from console.core.plan.service import BorrowedService, NoService, start_order
 from console.core.record import events as ev
 from console.engine.crew import Crew, service_of
 from console.engine.decisions import Decisions
 from console.engine.guarding import Guarding
 from console.engine.recorder import Recorder
+from console.engine.returning import StartWatch, expected, history, measured
 from console.nodes import service as adapters
 
 FREE = ("stopped",)
@@ -42,9 +46,10 @@ class Lending:
         if self._recorder.experiment.service.state in ("memory free", "held by driver", "not released"):
             return
         records = await self._records()
-        for node in reversed(self._nodes()):
-            await self._stop(node, records[node])
-        self._say("memory free", "stopped on every node; its memory is free")
+        held = [node for node in reversed(self._nodes()) if not await self._stop(node, records[node])]
+        words = f"the driver holds memory on {', '.join(held)}" if held else "its memory is free"
+        state = "held by driver" if held else "memory free"
+        self._say(state, f"stopped on every node; {words}", details=self._expected())
 
     async def give_back(self) -> bool:
         """Bring the service back, workers first, and prove it healthy. Returns whether it is.
@@ -59,6 +64,8 @@ class Lending:
             healthy = await self._restore(node, records[node]) and healthy
         if healthy:
             self._say("healthy", "answers as before on every node")
+        else:
+            self._say("not healthy", "not proven on every node")
         return healthy
 
     async def health(self) -> dict[str, Health]:
@@ -93,10 +100,11 @@ class Lending:
             records[node] = record
             self._say("serving", f"{spec.name} inspected", node, {"records": _dump(records)})
             for warning in record.warnings:
-                self._note(node, warning)
+                self._recorder.note(warning, node=node)
         return records
 
-    async def _stop(self, node: str, record: ServiceRecord) -> None:
+    async def _stop(self, node: str, record: ServiceRecord) -> bool:
+        """Stop it on one node; returns whether its memory is free there, or held by the driver."""
         spec, force = self._spec(node), False
         while True:
             self._say("stopping", _words(record, "stop"), node)
@@ -111,10 +119,10 @@ class Lending:
             )
             if outcome.state in FREE:
                 self._say("stopped", outcome.detail, node)
-                return
+                return True
             if outcome.state == "held by driver, perhaps reusable":
                 self._say("held by driver", f"{outcome.detail}; {outcome.next_step}", node)
-                return
+                return False
             force = await self._stop_failed(node, outcome.state, outcome.detail, outcome.next_step)
 
     async def _stop_failed(self, node: str, state: str, detail: str, next_step: str) -> bool:
@@ -149,18 +157,10 @@ class Lending:
         again, accept_held = False, False
         while True:
             self._say("restoring", _words(record, "start"), node)
-            outcome = await adapters.restore(
-                self._crew[node].node,
-                self._spec(node),
-                record,
-                experiment=self._recorder.experiment.name,
-                answers=self._guarding.answers(node),
-                accept_held_memory=accept_held,
-                again=again,
-                on_progress=self._progress(node),
-            )
+            outcome, times = await self._start(node, record, again=again, accept_held=accept_held)
             if outcome.state in BACK:
-                self._note(node, f"service back: {outcome.detail}", "info")
+                details = {"times": times.model_dump(mode="json")} if times else {}
+                self._say("healthy", outcome.detail, node, details)
                 return True
             self._say("not healthy", f"{outcome.state}: {outcome.detail}", node)
             attempt = (
@@ -187,6 +187,46 @@ class Lending:
                 return False
             again, accept_held = True, choice == "accept memory"
 
+    async def _start(
+        self, node: str, record: ServiceRecord, *, again: bool, accept_held: bool
+    ) -> tuple[RestoreOutcome, ServiceTimes | None]:
+        """One restore, and its lengths when it was a whole one; the log is read beside it."""
+        member, spec = self._crew[node], self._spec(node)
+        watch = StartWatch(self._recorder, member, spec, self._history()[node])
+        tell = self._progress(node)
+
+        def heard(line: AccountLine) -> None:
+            tell(line)
+            watch.heard(line)
+
+        following = asyncio.create_task(watch.follow(), name=f"start of the service on {node}")
+        try:
+            outcome = await adapters.restore(
+                member.node,
+                spec,
+                record,
+                experiment=self._recorder.experiment.name,
+                answers=self._guarding.answers(node),
+                accept_held_memory=accept_held,
+                again=again,
+                on_progress=heard,
+            )
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+        with contextlib.suppress(NodeError, ServiceError):
+            await watch.look()
+        return outcome, measured(spec, outcome, watch.stages)
+
+    def _history(self) -> dict[str, list[ServiceTimes]]:
+        return history(self._recorder.journal.folder, {node: self._spec(node) for node in self._nodes()})
+
+    def _expected(self) -> dict[str, object]:
+        """What the restore will take, for the state of the service."""
+        specs = {node: self._spec(node) for node in self._nodes()}
+        seconds, source = expected(specs, self._history())
+        return {"restore_seconds": seconds, "restore_source": source}
+
     def _nodes(self) -> list[str]:
         return start_order(self._recorder.experiment.profile.service, list(self._crew))
 
@@ -201,12 +241,12 @@ class Lending:
 
     def _progress(self, node: str) -> adapters.Progress:
         def tell(line: AccountLine) -> None:
-            self._note(node, f"{line.what} {line.detail}".strip(), "info")
+            self._recorder.note(f"{line.what} {line.detail}".strip(), node=node, level="info")
 
         return tell
 
     def _say(
-        self, state: str, words: str, node: str | None = None, details: dict[str, object] | None = None
+        self, state: str, words: str, node: str | None = None, details: Mapping[str, object] | None = None
     ) -> None:
         self._recorder.record(
             ev.ServiceChanged.model_validate(
@@ -217,13 +257,6 @@ class Lending:
                     "words": words,
                     "details": details or {},
                 }
-            )
-        )
-
-    def _note(self, node: str, words: str, level: str = "warning") -> None:
-        self._recorder.record(
-            ev.Noted.model_validate(
-                {"at": self._recorder.now(), "node": node, "words": words, "level": level}
             )
         )
 

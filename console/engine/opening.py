@@ -80,9 +80,7 @@ def open_recorder(
 
 
 def _new_holder(experiment: str) -> str:
-    """Told apart from another experiment of this user, of the same name too, and kept in the journal: it stays
-    the same when the computer is given another name.
-    """
+    """Another one than that of any other experiment, even of one with this name on this computer."""
     return f"{getpass.getuser()}@{socket.gethostname()} {experiment} {secrets.token_hex(4)}"
 
 

@@ -100,10 +100,16 @@ class Journal:
         except sqlite3.Error as error:
             raise _not_written(self.folder, error) from None
 
-    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
-        """Events with their numbers, in order, from the one after `after`. Raises `JournalError`."""
+    def events(self, after: int = 0, *, kind: str | None = None) -> Iterator[tuple[int, Event]]:
+        """Events (of one kind) with their numbers, in order, from the one after `after`.
+
+        Raises `JournalError`.
+        """
         try:
-            rows = self._db.execute("SELECT seq, body FROM events WHERE seq > ? ORDER BY seq", (after,))
+            rows = self._db.execute(
+                "SELECT seq, body FROM events WHERE seq > ? AND kind = coalesce(?, kind) ORDER BY seq",
+                (after, kind),
+            )
             for seq, body in rows:
                 yield seq, parse_event(body)
         except ValidationError as error:

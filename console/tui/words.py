@@ -79,7 +79,11 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "window.ago": ("ago", "前"),
     "window.no_sample": ("no reading yet", "尚无读数"),
     "window.no_contact": ("no contact for", "失联"),
-    "window.restore_takes": ("restore ≈ {time}: by {by}", "恢复约 {time}：最晚 {by}"),
+    "window.restore_takes": (
+        "restore takes about {minutes} min ({source}): start by {by} to end in the window",
+        "恢复约需 {minutes} 分钟（{source}）：最晚 {by} 开始，方能在窗口内结束",
+    ),
+    "window.came_back": ("service runs again since {since}", "服务自 {since} 起又在运行"),
     "window.degraded": ("degraded", "已降级"),
     "window.no_findings": ("no findings", "无发现"),
     "window.no_service": ("nothing serves on these nodes", "这些节点上没有服务"),

@@ -59,7 +59,7 @@ def _told(lab, words: str) -> bool:
 
 
 async def test_one_node_that_refuses_ends_the_other_nodes_call(small_lab, caplog) -> None:
-    """Warnings of the event loop (a task destroyed while pending, an exception never retrieved) are errors."""
+    """The event loop warns of nothing: no task destroyed while pending, no exception never retrieved."""
     async with small_lab(CHECKLIST) as lab:
         (Path(lab.crew["node-b"].places["home"]) / ".lab").write_text("no folder can be made here")
         with pytest.raises(LabError) as told:

@@ -196,7 +196,10 @@ def stopped_service() -> list[ev.Event]:
     return [
         ev.ServiceChanged(at=at(9), state="stopped", words="drained, exit 0"),
         ev.ServiceChanged(
-            at=at(10), state="memory free", words="driver holds 1.3 GiB", details={"restore_seconds": 660}
+            at=at(10),
+            state="memory free",
+            words="driver holds 1.3 GiB",
+            details={"restore_seconds": 660, "restore_source": "profile"},
         ),
         *(
             ev.GuardSeen(at=at(10), node=node, state="ok", lease_until=at(85), floor_bytes=12 * GIB)

@@ -175,6 +175,20 @@ class RestoreOutcome(Part):
     seconds: float = 0.0
 
 
+class ServiceTimes(Part):
+    """How long one restore took on one node."""
+
+    service: str
+    load_seconds: float
+    """From the start to the first answer, or until it stood where it doesn't answer."""
+    ready_seconds: float
+    """The rest of the health ladder."""
+    whole_seconds: float
+    """With the memory proof before the start."""
+    stages: dict[str, float] = {}
+    """Seconds of each stage that its log names."""
+
+
 class Floors(Part):
     """Least available memory in each phase; 0 means no floor."""
 

@@ -44,6 +44,8 @@ class _Borrowed(Part):
     min_speed_fraction: float = Field(default=0.7, gt=0, le=1)
     """Least tokens/s after the restore, as a fraction of the reference taken before the stop."""
     ready_timeout_seconds: float = Field(default=3600, gt=0)
+    restore_seconds: float | None = Field(default=None, gt=0)
+    """How long a restore takes on one node, for the window's end; a measured one counts more."""
     settle_seconds: float = Field(default=3, ge=0)
     """How long it must run without a restart before that counts as running."""
     drain_seconds: float = Field(default=120, ge=0)

@@ -335,6 +335,8 @@ def _service(state: Experiment, event: ev.ServiceChanged) -> Changes:
     here = ServiceOnNode(event.state, event.at, event.words)
     named = [event.node] if event.node else state.service.nodes
     nodes = {**state.service.nodes, **dict.fromkeys(named, here)}
+    if event.node and event.state == "healthy":  # the whole is healthy when that is said of the whole
+        return {"service": replace(state.service, details=details, nodes=nodes)}
     return {"service": ServiceView(event.state, event.at, event.words, details, stopped, nodes)}
 
 

@@ -68,7 +68,7 @@ def read_start(log: str) -> Start:
 
 
 def eta_seconds(
-    start: Start, in_stage_seconds: float, history: Sequence[Mapping[StageName, float]]
+    start: Start, in_stage_seconds: float, history: Sequence[Mapping[str, float]]
 ) -> tuple[float, str]:
     """Seconds until ready, and what that figure rests on.
 
@@ -86,7 +86,7 @@ def eta_seconds(
     return left + sum(expected[name] for name in later), source
 
 
-def _expected(name: StageName, history: Sequence[Mapping[StageName, float]]) -> float:
+def _expected(name: StageName, history: Sequence[Mapping[str, float]]) -> float:
     seen = sorted(times[name] for times in history if name in times)
     if not seen:
         return FIRST_GUESS_SECONDS[name]
@@ -100,7 +100,7 @@ class StageClock:
     def __init__(self, began_at: float) -> None:
         self._stage: StageName = "starting"
         self._entered_at = began_at
-        self.times: dict[StageName, float] = {}
+        self.times: dict[str, float] = {}
 
     def saw(self, start: Start, now: float) -> float:
         """Take in one reading; seconds spent in the present stage. A stage never goes back."""

@@ -1,7 +1,7 @@
 """Screen 1: the time left, the nodes, the service, the progress, and what was noticed."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from rich.text import Text
@@ -42,7 +42,7 @@ class WindowScreen(LabScreen):
         self.query_one("#noticed").border_title = words("window.findings")
         latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
         self.put("nodes", nodes_text(experiment, latest, now, words, width))
-        self.put("service", service_text(experiment, now, words))
+        self.put("service", service_text(experiment, words))
         self.put("progress", progress_text(experiment, words))
         self.put("findings", findings_text(experiment, words))
 
@@ -123,12 +123,17 @@ def node_figures(node: NodeView, reading: Reading | None, now: datetime, words: 
         style = "green" if node.guard in ("ok", "alive", "held") else "yellow"
         text.append(f"  {words('window.guard')} ")
         text.append(plain(node.guard), style)
+    if node.came_back_at:
+        since = figures.time_of_day(node.came_back_at)
+        text.append("  " + words("window.came_back", since=since), "bold red")
+    if node.risk:
+        text.append(f"  {plain(node.risk)}", "yellow")
     if node.link == "down" and node.link_why:
         text.append(f"  {plain(node.link_why)}", "red")
     return text
 
 
-def service_text(experiment: Experiment, now: datetime, words: Words) -> Text:
+def service_text(experiment: Experiment, words: Words) -> Text:
     """Where the borrowed service is in its life, since when, and how long bringing it back takes."""
     spec, service = experiment.profile.service, experiment.service
     if spec.kind == "none":
@@ -141,12 +146,33 @@ def service_text(experiment: Experiment, now: datetime, words: Words) -> Text:
         text.append(f" {figures.time_of_day(service.since)}")
     if service.words:
         text.append(f"  {plain(service.words)}")
+    rows = [text]
+    if len(service.nodes) > 1:
+        rows += [
+            say(
+                ("  " + cut(plain(node), 16) + " ", "bold"),
+                chip(signs.sign(signs.SERVICE, here.state), here.state, words),
+                f" {figures.time_of_day(here.since)}  {plain(here.words)}",
+            )
+            for node, here in service.nodes.items()
+        ]
+    if restore := restore_text(experiment, words):
+        rows.append(restore)
+    return lines(rows)
+
+
+def restore_text(experiment: Experiment, words: Words) -> Text | None:
+    """How long the restore takes and when it has to begin at the latest; None when that is no question."""
+    service = experiment.service
     takes = service.details.get("restore_seconds")
-    if isinstance(takes, int | float) and experiment.window_ends and service.was_stopped:
-        latest = experiment.window_ends.timestamp() - takes
-        by = figures.time_of_day(datetime.fromtimestamp(latest, tz=now.tzinfo))
-        text.append("  " + words("window.restore_takes", time=figures.span(takes), by=by), "yellow")
-    return text
+    if not isinstance(takes, int | float) or not service.was_stopped:
+        return None
+    if experiment.window_ends is None or service.state in ("restoring", "healthy"):
+        return None
+    by = figures.time_of_day(experiment.window_ends - timedelta(seconds=takes))
+    source = plain(str(service.details.get("restore_source", "")))
+    minutes = str(max(1, round(takes / 60)))
+    return say((words("window.restore_takes", minutes=minutes, source=source, by=by), "yellow"))
 
 
 def progress_text(experiment: Experiment, words: Words) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from .answers import Doc
 from .kinds import Kind, View
 from .masking import masked
 
+_STARTED = b"-- started by the lab at "
 _WRITE_PID_THEN_BECOME = 'echo "$$" > "$1"; shift; exec "$@"'
 
 
@@ -102,7 +104,8 @@ class CommandKind(Kind):
             for path in (self.pid_file, self.log_file):
                 os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
             log = os.open(self.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            with os.fdopen(log, "wb") as output:
+            with os.fdopen(log, "wb", buffering=0) as output:
+                output.write(b"%s%.3f\n" % (_STARTED, time.time()))
                 subprocess.Popen(
                     ["sh", "-c", _WRITE_PID_THEN_BECOME, "sh", self.pid_file, *self.spec["start"]],
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -118,9 +121,17 @@ class CommandKind(Kind):
         try:
             with open(self.log_file, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
-                return file.read().decode("utf-8", "replace")
+                return _since(file.read(), since).decode("utf-8", "replace")
         except OSError:
             return ""
+
+
+def _since(log: bytes, since: float) -> bytes:
+    """From the first start at or after that time; all of it when none of our starts is that late."""
+    for start in re.finditer(re.escape(_STARTED) + rb"([0-9.]+)\n", log):
+        if float(start[1]) >= since:
+            return log[start.end() :]
+    return log
 
 
 def _signal(pid: int, what: signal.Signals) -> None:

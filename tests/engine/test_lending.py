@@ -1,0 +1,154 @@
+"""A service lent and given back on embedded nodes: its state on each node, and how long it took."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.docker_engine import Standin, free_port
+from support.processes import end_processes_of
+from support.waiting import until
+
+from console.cli.files import shipped
+from console.core.plan.custody import ServiceTimes
+from console.core.plan.service import CommandService
+from console.core.record import events as ev
+from console.core.record.experiment import fold
+from console.engine import returning
+from console.engine.returning import expected, history
+from console.journal import Journal, read_journal
+
+CHECKLIST = """
+name: small
+title: Small
+items:
+  - {number: 1, id: one, title: One, title_zh: 一, why: w, steps: [{id: do, title: Do, command: ["true"]}]}
+"""
+EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
+
+
+def profile_with(standins: dict[str, Standin], **more: object) -> str:
+    """The embedded lab, with a plain process that serves on every node."""
+    overrides = {
+        node: {"base_url": standin.url, "start": list(standin.process_argv())}
+        for node, standin in standins.items()
+    }
+    service = {
+        "kind": "command",
+        "name": "stand-in",
+        "start": ["true"],
+        "pid_file": "~/service.pid",
+        "log_file": "~/service.log",
+        "settle_seconds": 0.3,
+        "ready_timeout_seconds": 20,
+        "drain_seconds": 1,
+        "stop_seconds": 2,
+        "release_seconds": 2,
+        "engine_pattern": "no-such-engine-anywhere",
+        "canary": {"timeout_seconds": 3},
+        "overrides": overrides,
+    }
+    block = f"service: {json.dumps(service | more)}\n"
+    assert "service:\n  kind: none\n" in EMBEDDED
+    return EMBEDDED.replace("service:\n  kind: none\n", block)
+
+
+@pytest.fixture
+def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(returning, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("console.nodes.service.calls._POLL_SECONDS", 0.1)
+    made = {node: Standin(node, free_port(), tmp_path / f"control-{node}") for node in ("node-a", "node-b")}
+    for standin in made.values():
+        standin.set(ready_seconds=0.5)
+    yield made
+    end_processes_of(tmp_path)
+
+
+async def started(lab, standins: dict[str, Standin]) -> None:
+    """Every node's service as somebody else started it."""
+    for name, standin in standins.items():
+        await lab.crew[name].node.run(
+            'setsid -f sh -c \'echo $$ >~/service.pid; exec "$@" >>~/service.log 2>&1\' sh "$@"',
+            args=standin.process_argv(),
+            timeout=20,
+        )
+    homes = [Path(member.places["home"]) for member in lab.crew.values()]
+    await until(
+        lambda: all("startup complete" in (home / "service.log").read_text() for home in homes), "both serve"
+    )
+
+
+async def test_each_node_has_its_state_and_the_restore_its_length(small_lab, standins) -> None:
+    async with small_lab(CHECKLIST, profile=profile_with(standins)) as lab:
+        await started(lab, standins)
+        conductor, recorder = lab.conductor, lab.recorder
+        await conductor.guarding.start()
+        await conductor.lending.borrow()
+        service = recorder.experiment.service
+        assert service.state == "memory free"
+        assert {node: here.state for node, here in service.nodes.items()} == {
+            "node-a": "memory free",
+            "node-b": "memory free",
+        }
+        assert service.details["restore_seconds"] == 40
+        assert "not measured yet" in service.details["restore_source"]
+
+        assert await conductor.lending.give_back()
+        assert recorder.experiment.service.state == "healthy"
+        await conductor.guarding.end()
+        events = [event for _, event in recorder.journal.events(kind="service changed")]
+        told = {event.node: event.details["times"] for event in events if "times" in event.details}
+        times = {node: ServiceTimes.model_validate(details) for node, details in told.items()}
+        assert set(times) == {"node-a", "node-b"}
+        for measured in times.values():
+            assert measured.service == "stand-in"
+            assert 0 < measured.load_seconds + measured.ready_seconds <= measured.whole_seconds
+        assert times["node-b"].stages, "the log names when it was ready"
+        assert any(e.state == "restoring" and "about" in e.words for e in events)
+
+        specs = {node: conductor.lending._spec(node) for node in times}
+        seconds, source = expected(specs, history(recorder.journal.folder, specs))
+        assert seconds == pytest.approx(sum(measured.whole_seconds for measured in times.values()))
+        assert source == "measured at the last restore"
+
+
+def test_where_the_length_comes_from(tmp_path: Path) -> None:
+    spec = CommandService.model_validate(
+        {"kind": "command", "name": "s", "start": ["true"], "pid_file": "p", "log_file": "l"}
+    )
+    told = spec.model_copy(update={"restore_seconds": 600.0})
+    here, other = tmp_path / "here", tmp_path / "other"
+    assert expected({"a": told, "b": told}, history(here, {"a": told, "b": told})) == (1200, "profile")
+    assert expected({"a": spec}, {"a": []})[0] == spec.ready_timeout_seconds
+
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "experiment.sqlite3").write_bytes(b"no journal")
+    for folder, seconds in ((other, 90.0), (here, 30.0)):
+        times = ServiceTimes(service="s", load_seconds=1, ready_seconds=1, whole_seconds=seconds)
+        with Journal(folder) as journal:
+            journal.append(
+                ev.ServiceChanged(
+                    at=datetime.now(UTC), node="a", state="healthy", details={"times": times.model_dump()}
+                )
+            )
+    found = history(here, {"a": spec})
+    assert [times.whole_seconds for times in found["a"]] == [30, 90]
+    assert expected({"a": spec}, found) == (30, "measured at the last restore")
+
+
+async def test_one_healthy_node_is_no_healthy_service(small_lab, standins) -> None:
+    """A console that dies between two nodes' restores still owes the second one."""
+    async with small_lab(CHECKLIST, profile=profile_with(standins)) as lab:
+        say, recorder = lab.conductor.lending._say, lab.recorder
+        for node in ("node-b", "node-a"):
+            say("stopped", "", node)
+        say("memory free", "")
+        say("restoring", "", "node-a")
+        say("healthy", "", "node-a")
+        service = fold(read_journal(recorder.journal.folder)).service
+        assert service.state == "restoring"
+        assert {node: here.state for node, here in service.nodes.items()} == {
+            "node-a": "healthy",
+            "node-b": "memory free",
+        }
+        assert lab.conductor.lending.owed
