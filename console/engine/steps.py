@@ -8,18 +8,22 @@ from typing import Any
 
 from console.core.plan.checklist import Step
 from console.core.plan.infer import infer_argv, read_infer_result
-from console.core.plan.launch import fill
+from console.core.plan.launch import fill, run_environment
 from console.core.plan.profile import ContainerEnvironment, Profile
 from console.core.reading.steady import steady_step_seconds
 from console.core.record.views import RunView
 from console.engine.contact import with_contact
 from console.engine.crew import Crew, Member
 from console.engine.memory import peak_memory
-from console.engine.planning import smoke_of, smoke_run, smoke_settings
+from console.engine.planning import master_port, smoke_of, smoke_run, smoke_settings
 from console.engine.recorder import Recorder
 from console.engine.running import Running
+from console.nodes.all_reduce import Rank, check_all_reduce
 from console.nodes.pair import Place, check_pair
 from console.nodes.probes import run_probe
+
+STARTS_SECONDS = 15.0
+"""Part of a step's time that a probe's own start and way may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class StepRunner:
     async def run(self, step: Step, member: Member | None, limit: float) -> Done:
         """Carry the step out. Raises `NodeError`; a failure that the step expects is in the answer."""
         if step.on == "pair" or member is None:
-            return await self._pair()
+            return await (self._all_reduce(step, limit) if step.probe == "all_reduce" else self._pair())
         if step.command:
             return await self._command(step, member, limit)
         if step.train:
@@ -125,6 +129,19 @@ class StepRunner:
             seconds=self.profile.network.check_port_seconds,
             create_shared=True,
         )
+        return Done(answer, error=str(answer.get("error", "")))
+
+    async def _all_reduce(self, step: Step, limit: float) -> Done:
+        port = await master_port(self.profile, self.crew)
+        nodes, name = self.profile.nodes, self.recorder.experiment.name
+        # runs on the CPU talk over gloo, also where there is a device
+        extra = {"CUDA_VISIBLE_DEVICES": ""} if self.profile.settings.use_cpu else {}
+        ranks = []
+        for number, member in enumerate(self.crew.values()):
+            places = member.in_run(name, step.id)
+            env = run_environment(self.profile, number, nodes, port, places, extra)
+            ranks.append(Rank(member.node, member.python, env))
+        answer = await check_all_reduce(ranks, seconds=max(5.0, limit - STARTS_SECONDS), **step.args)
         return Done(answer, error=str(answer.get("error", "")))
 
     async def _command(self, step: Step, member: Member, limit: float) -> Done:

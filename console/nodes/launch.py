@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from console.core.errors import InputError
 from console.nodes import remote
+from console.nodes.shell import exports
 from console.nodes.text import is_secret_name, redact
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -67,20 +68,16 @@ def plan_text(plan: JobPlan) -> str:
 
 def launch_text(plan: JobPlan) -> str:
     """launch.sh: the supervisor, with the plan's words in it."""
-    exports = _exports({name: value for name, value in plan.env.items() if not is_secret_name(name)})
+    variables = exports({name: value for name, value in plan.env.items() if not is_secret_name(name)})
     words = " ".join(shlex.quote(word) for word in plan.argv)
     cwd = plan.cwd or ""
     place = shlex.quote(cwd) if cwd else '"$dir"'
     if cwd.startswith("~/"):
         place = f'"$HOME"/{shlex.quote(cwd[2:])}'
-    values = {"@EXPORTS@\n": exports, "@CWD@": place, "@ARGV@": words}
+    values = {"@EXPORTS@\n": variables, "@CWD@": place, "@ARGV@": words}
     return re.sub("@EXPORTS@\n|@CWD@|@ARGV@", lambda found: values[found.group()], remote.source("launch.sh"))
 
 
 def secrets_text(plan: JobPlan) -> str:
     """Sourced once by the supervisor and removed before the job starts."""
-    return _exports({name: value for name, value in plan.env.items() if is_secret_name(name)})
-
-
-def _exports(env: Mapping[str, str]) -> str:
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
+    return exports({name: value for name, value in plan.env.items() if is_secret_name(name)})

@@ -9,7 +9,7 @@ marker was cut short.
 import math
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from console.nodes.text import SafeText, clean
@@ -63,6 +63,11 @@ class Frame:
     def variable(self) -> str:
         """What every process of the script carries in its environment."""
         return f"{SCRIPT_VARIABLE}={self.script_id}"
+
+
+def exports(env: Mapping[str, str]) -> str:
+    """Lines of a script that set these variables for what follows."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
 
 
 def frame(

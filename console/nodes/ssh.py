@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from console.nodes import answers, remote
 from console.nodes.answers import last_words
 from console.nodes.channel import Stream, StreamSession, WholeSession
 from console.nodes.dial import SshTarget, dial
-from console.nodes.shell import Answer, frame
+from console.nodes.shell import Answer, exports, frame
 from console.nodes.text import clean
 
 __all__ = ["Answer", "LinkState", "Node", "SshTarget", "Stream"]
@@ -34,6 +34,7 @@ CHANNELS = 8
 """sshd allows 10 sessions on a connection; two stay free for ending scripts."""
 STREAMS = 6
 """Streams last for hours: some channels stay for scripts."""
+_PYTHON = 'interpreter=$1; shift; cd /; export PYTHONUTF8=1; exec "$interpreter" - "$@"'
 _CHANNEL_WAIT_SECONDS = 60.0
 _RTT_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 15.0
@@ -143,13 +144,20 @@ class Node:
         return answer
 
     async def run_python(
-        self, interpreter: str, source: str, *, args: Sequence[str] = (), timeout: float
+        self,
+        interpreter: str,
+        source: str,
+        *,
+        args: Sequence[str] = (),
+        timeout: float,
+        env: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Run a Python program that prints one JSON object on its last line; strings in it are cleaned.
 
+        Variables of `env` are set for it; they stand in no argument list.
         Raises what `run` raises; the message names interpreter and remedy.
         """
-        script = 'interpreter=$1; shift; cd /; export PYTHONUTF8=1; exec "$interpreter" - "$@"'
+        script = exports(env or {}) + _PYTHON
         answer = await self.run(
             script, args=(interpreter, *args), timeout=timeout, stdin=source.encode(), check=False
         )

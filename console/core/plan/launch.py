@@ -58,7 +58,7 @@ def plan_launches(
             node.name,
             rank,
             tuple(fill(part, places[node.name]) for part in (*_program(config.mode), *flags)),
-            _environment(profile, config, node, rank, nodes, master_port, places[node.name]),
+            run_environment(profile, rank, nodes, master_port, places[node.name], config.env),
             rank == shown,
         )
         for rank, node in enumerate(nodes)
@@ -190,16 +190,19 @@ def _flatten(flags: Mapping[str, Flag | None]) -> list[str]:
     return argv
 
 
-def _environment(
+def run_environment(
     profile: Profile,
-    config: Configuration,
-    node: NodeSpec,
     rank: int,
     nodes: Sequence[NodeSpec],
     master_port: int,
     places: Mapping[str, str],
+    extra: Mapping[str, str],
 ) -> dict[str, str]:
-    """NPROC_PER_NODE is set for one node too: without it `megatron sft` starts without a rendezvous."""
+    """What a process of that rank has in its environment; `extra` is a configuration's own and comes last.
+
+    NPROC_PER_NODE is set for one node too: without it `megatron sft` starts without a rendezvous.
+    """
+    node = nodes[rank]
     env = {
         "NPROC_PER_NODE": "1",
         "NNODES": str(len(nodes)),
@@ -215,5 +218,5 @@ def _environment(
         env["NCCL_IB_HCA"] = ",".join(node.rdma_devices)
     if node.gpu is not None:
         env["CUDA_VISIBLE_DEVICES"] = str(node.gpu)
-    env |= profile.env | node.env | config.env
+    env |= profile.env | node.env | dict(extra)
     return {name: fill(value, places) for name, value in env.items()}

@@ -22,6 +22,7 @@ PROBES: Mapping[str, str] = {
     "tiny_model": "builds the profile's tiny model and data set, or finds the named ones",
     "checkpoint": "the newest checkpoint of a run",
     "pair": "pieces of the check between two nodes",
+    "all_reduce": "one rank of an all-reduce between nodes",
     "prerequisites": "whether the machine is fit for a window of training",
 }
 """Every probe and what it answers."""
@@ -44,14 +45,20 @@ def probe_source(name: str) -> str:
 
 
 async def run_probe(
-    node: Node, interpreter: str, name: str, args: Mapping[str, Any] | None = None, *, timeout: float = 120
+    node: Node,
+    interpreter: str,
+    name: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    timeout: float = 120,
+    env: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Run a probe on a node and return its answer, cleaned.
 
     Raises what `Node.run_python` raises; a failure that the probe expects is in the answer instead.
     """
     text = json.dumps(dict(args or {}))
-    return await node.run_python(interpreter, probe_source(name), args=(text,), timeout=timeout)
+    return await node.run_python(interpreter, probe_source(name), args=(text,), timeout=timeout, env=env)
 
 
 def _text(name: str) -> str:
