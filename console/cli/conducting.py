@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.cli.files import read_rules
+from console.cli.telling import drop_output
 from console.core.errors import LabError
 from console.core.record.events import Event, event_json
 from console.core.record.experiment import Experiment
@@ -117,19 +118,31 @@ def unforeseen(error: BaseException) -> LabError:
 
 
 def printer(as_json: bool) -> Callable[[Experiment, Event], None]:
-    """One line per event: JSON of every event, or the timeline's words."""
+    """One line per event: JSON of every event, or the timeline's words.
+
+    A reader that goes away does not end the lab: everything is in the journal.
+    """
 
     def show(experiment: Experiment, event: Event) -> None:
-        if as_json:
-            print(event_json(event), flush=True)
+        text = event_json(event) if as_json else _told(event)
+        if text is None:
             return
-        line = line_of(event)
-        if line is not None:
-            where = " ".join(part for part in (line.run, line.node) if part)
-            words = line.words.replace("\n", "\n" + " " * 10)
-            print(f"{line.at.astimezone():%H:%M:%S}  {where + ': ' if where else ''}{words}", flush=True)
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            drop_output()
+            print("nobody reads any more; the lab goes on", file=sys.stderr)
 
     return show
+
+
+def _told(event: Event) -> str | None:
+    line = line_of(event)
+    if line is None:
+        return None
+    where = " ".join(part for part in (line.run, line.node) if part)
+    words = line.words.replace("\n", "\n" + " " * 10)
+    return f"{line.at.astimezone():%H:%M:%S}  {where + ': ' if where else ''}{words}"
 
 
 def _export(experiment: Experiment, wish: Wish) -> None:

@@ -4,20 +4,16 @@ import asyncio
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from console.cli.files import read_profile
+from console.cli.options import AcceptNew, Json, ProfileName
 from console.engine.doctoring import examine
 
 
 def doctor(
-    profile: Annotated[str, typer.Argument(metavar="PROFILE")],
-    accept_new: Annotated[
-        bool, typer.Option("--accept-new", help="Accept host keys seen for the first time.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    profile: ProfileName,
+    accept_new: AcceptNew = False,
+    as_json: Json = False,
 ) -> int:
     """Reach every node and look for what is missing; exit 3 when something is."""
     lab = read_profile(profile)
@@ -30,7 +26,11 @@ def doctor(
     for look in looks:
         words = look.words.replace("\n", "\n" + " " * 8)
         print(f"  {'✓' if look.good else '✗'} {look.node}  {look.name}: {words}")
-    print(f"\n{len(bad)} of {len(looks)} checks need a person" if bad else "\nall there; nothing was changed")
+    print(
+        f"\n{len(bad)} of {len(looks)} checks failed; nothing was changed"
+        if bad
+        else "\nall there; nothing was changed"
+    )
     return 3 if bad else 0
 
 

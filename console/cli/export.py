@@ -6,24 +6,22 @@ from typing import Annotated
 import typer
 
 from console.cli.files import folder_to_read
+from console.cli.options import ExperimentName, Lang, known_lang
 from console.core.errors import InputError
-from console.core.record.acceptance import Lang
 from console.engine.replay import ReadSession
 from console.report.export import FORMATS, Format, export, rendered
 
 
 def export_command(
-    experiment: Annotated[str, typer.Argument(help="Folder or name of an experiment.")],
+    experiment: ExperimentName,
     form: Annotated[str, typer.Option("--format", help="json, csv, md or html; printed, not written.")] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Folder to write all formats to.")] = None,
-    lang: Annotated[str, typer.Option("--lang", help="en or zh.")] = "en",
+    lang: Lang = "en",
 ) -> int:
     """Record sheet and one page in any format."""
-    if lang not in ("en", "zh"):
-        raise InputError(f"--lang {lang}", next_step="en or zh")
+    language = known_lang(lang)
     folder = folder_to_read(experiment)
     state = ReadSession(folder).experiment
-    language: Lang = "zh" if lang == "zh" else "en"
     if form:
         typer.echo(rendered(state, _format(form), language))
         return 0

@@ -11,6 +11,7 @@ from console.core.plan.profile import Profile, parse_profile
 from console.core.reading.diagnosis import Rules, load_rules
 from console.engine.opening import LabFiles, exists
 from console.engine.replay import ReadSession
+from console.journal.lock import LOCK
 
 _PACKAGE = Path(console.__file__).parent
 
@@ -53,17 +54,33 @@ def experiments_folder() -> Path:
 
 
 def folder_to_open(files: LabFiles, out: Path | None) -> Path:
-    """`out`, or the newest unfinished experiment of this very profile, or a new folder."""
+    """`out`, or the newest unfinished experiment of this very profile, or a new folder.
+
+    Raises `InputError` when `out` is no folder, or one that holds something else.
+    """
     if out is not None:
-        if out.exists() and not out.is_dir():
-            raise InputError(f"{out} is not a folder", next_step="give a folder with --out")
-        return out
+        return folder_of_its_own(out)
     profile = files.profile
     root = experiments_folder()
     for folder in sorted(root.glob(f"{profile.name}-*"), reverse=True):
         if exists(folder) and _goes_on(folder, profile):
             return folder
     return root / f"{profile.name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def folder_of_its_own(out: Path) -> Path:
+    """`out` if it is an experiment's folder, empty, or not there yet. Raises `InputError`."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is not a folder", next_step="give a folder with --out")
+    if not exists(out) and out.is_dir():
+        others = [path.name for path in out.iterdir() if path.name != LOCK and not path.name.startswith(".")]
+        if others:
+            raise InputError(
+                f"{out} holds other things and no experiment",
+                why=f"{min(others)} is in it" + (f", with {len(others) - 1} more" if others[1:] else ""),
+                next_step="give an empty or a new folder with --out",
+            )
+    return out
 
 
 def _goes_on(folder: Path, profile: Profile) -> bool:
@@ -89,8 +106,12 @@ def folder_to_read(name: str) -> Path:
 
 def _profile_text(name: str) -> tuple[str, str]:
     path = Path(name)
+    if path.is_dir() and not _shipped_profile(name).is_file():
+        raise InputError(
+            f"{name} is a folder, not a profile", next_step="give a YAML file, or a shipped name"
+        )
     if not path.is_file() and "/" not in name:
-        path = shipped("profiles") / f"{name.removesuffix('.yaml')}.yaml"
+        path = _shipped_profile(name)
     try:
         return path.read_text(encoding="utf-8"), path.name if path.parent == shipped("profiles") else str(
             path
@@ -103,6 +124,10 @@ def _profile_text(name: str) -> tuple[str, str]:
         raise InputError(
             f"the profile {name} can't be read", why=str(error), next_step="give a YAML text in UTF-8"
         ) from None
+
+
+def _shipped_profile(name: str) -> Path:
+    return shipped("profiles") / f"{name.removesuffix('.yaml')}.yaml"
 
 
 def _names(kind: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +10,21 @@ import typer
 
 from console.cli.conducting import Wish, conduct
 from console.cli.files import folder_to_open, folder_to_read, read_lab
+from console.cli.options import (
+    AcceptNew,
+    ExperimentName,
+    Json,
+    Lang,
+    Only,
+    Out,
+    ProfileName,
+    WindowLength,
+    chosen,
+    known_lang,
+    parse_window,
+    require_terminal,
+)
 from console.cli.watching import stream_events
-from console.core.errors import InputError
 from console.core.record.events import event_json
 from console.engine.replay import ReadSession, WatchSession
 
@@ -25,7 +37,11 @@ def demo(
     lang: Lang = "en",
 ) -> int:
     """The whole lab on two embedded nodes: real SSH, real ms-swift training on the CPU."""
-    return _run("embedded", out, only, headless or as_json, as_json, lang, "", False, "lab demo")
+    without_screen = headless or as_json
+    if not without_screen:
+        require_terminal("lab demo --headless")
+    command = "lab demo --headless" if without_screen else "lab demo"
+    return _run("embedded", command, out, only, lang, headless=without_screen, as_json=as_json)
 
 
 def open_lab(
@@ -37,9 +53,9 @@ def open_lab(
     lang: Lang = "en",
 ) -> int:
     """The console on a lab: a new experiment, or the one that is open."""
-    return _run(
-        profile, out, only, False, False, lang, window, accept_new, f"lab open {shlex.quote(profile)}"
-    )
+    name = shlex.quote(profile)
+    require_terminal(f"lab run {name}")
+    return _run(profile, f"lab open {name}", out, only, lang, window, accept_new=accept_new)
 
 
 def run_lab(
@@ -52,8 +68,9 @@ def run_lab(
     lang: Lang = "en",
 ) -> int:
     """The same without a screen: one line per event, exit code = outcome."""
+    command = f"lab run {shlex.quote(profile)}"
     return _run(
-        profile, out, only, True, as_json, lang, window, accept_new, f"lab run {shlex.quote(profile)}"
+        profile, command, out, only, lang, window, accept_new=accept_new, headless=True, as_json=as_json
     )
 
 
@@ -66,8 +83,10 @@ def watch(
     folder = folder_to_read(experiment)
     if as_json:
         stream_events(folder)
-    else:
-        asyncio.run(_watch(folder, known_lang(lang)))
+        return 0
+    language = known_lang(lang)
+    require_terminal(f"lab watch {shlex.quote(experiment)} --json")
+    asyncio.run(_watch(folder, language))
     return 0
 
 
@@ -79,34 +98,36 @@ def replay(
 ) -> int:
     """Look at a finished or foreign experiment as it went."""
     folder = folder_to_read(experiment)
-    session = ReadSession(folder, until=until)
     if as_json:
         _print_events(folder, until)
         return 0
+    session = ReadSession(folder, until=until)
+    language = known_lang(lang)
+    require_terminal(f"lab replay {shlex.quote(experiment)} --json")
     from console.tui.app import LabApp
 
-    LabApp(session, known_lang(lang), return_command=f"lab replay {shlex.quote(experiment)}").run()
+    LabApp(session, language, return_command=f"lab replay {shlex.quote(experiment)}").run()
     return 0
 
 
 def _run(
     profile: str,
+    command: str,
     out: Path | None,
     only: str,
-    headless: bool,
-    as_json: bool,
     lang: str,
-    window: str,
-    accept_new: bool,
-    command: str,
+    window: str = "",
+    *,
+    accept_new: bool = False,
+    headless: bool = False,
+    as_json: bool = False,
 ) -> int:
     files = read_lab(profile)
     folder = folder_to_open(files, out)
-    back = f"{command} --out {shlex.quote(str(folder))}"
     wish = Wish(
         files=files,
         folder=folder,
-        command=back + (" --headless" if headless and command == "lab demo" else ""),
+        command=f"{command} --out {shlex.quote(str(folder))}",
         only=chosen(only),
         headless=headless,
         as_json=as_json,

@@ -10,15 +10,16 @@ from console.cli.ledger_cut import choose_command, topology_command
 from console.cli.ledger_memory import memory_command
 from console.cli.ledger_rates import cost_command, flops_command, mfu_command
 from console.cli.ledger_time import time_command
+from console.cli.telling import told
 
 app = typer.Typer(
     help="Memory, compute, time and cost on paper.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
-app.command("memory")(memory_command)
-app.command("flops")(flops_command)
-app.command("time")(time_command)
-app.command("mfu")(mfu_command)
-app.command("cost")(cost_command)
-app.command("topology")(topology_command)
-app.command("choose")(choose_command)
+app.command("memory")(told(memory_command))
+app.command("flops")(told(flops_command))
+app.command("time")(told(time_command))
+app.command("mfu")(told(mfu_command))
+app.command("cost")(told(cost_command))
+app.command("topology")(told(topology_command))
+app.command("choose")(told(choose_command))

@@ -20,21 +20,22 @@ def one_line(error: InputError) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in message).split())
 
 
-def answers(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """A command whose InputError becomes one line and exit 2."""
+def answers(command: Callable[Arguments, None]) -> Callable[Arguments, int]:
+    """A command that returns its exit code and whose InputError becomes one line."""
 
     @functools.wraps(command)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
         try:
             command(*args, **kwargs)
         except InputError as error:
             typer.echo(one_line(error), err=True)
-            raise typer.Exit(error.exit_code) from None
+            return error.exit_code
         except OverflowError:
             typer.echo(
                 "a number is too large: the sum leaves the range of floats; try: check the zeros", err=True
             )
-            raise typer.Exit(InputError.exit_code) from None
+            return InputError.exit_code
+        return 0
 
     return run
 

@@ -1,5 +1,7 @@
 """The command `lab` and its sub-commands."""
 
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -42,12 +44,25 @@ app.add_typer(service.app, name="service")
 
 def main() -> None:
     """Entry point. A broken pipe or Ctrl-C outside an experiment ends without a word."""
+    _mend_streams()
     try:
         app()
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
+
+
+def _mend_streams() -> None:
+    """No closed stream, whose number a journal or a log would take; no letter that can't be printed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 import json
 import shlex
-import sys
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from console.cli.files import read_lab
+from console.cli.options import Json, Only, ProfileName, chosen
 from console.core.ledger.classic import classic_account
 from console.core.ledger.of_lab import architecture_of, device_of, setup_of
 from console.core.ledger.paper import paper_column
@@ -21,9 +19,9 @@ GIB = 2**30
 
 
 def plan(
-    profile: Annotated[str, typer.Argument(metavar="PROFILE")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-    only: Annotated[str, typer.Option("--only", help="Configurations, e.g. E0,E1.")] = "",
+    profile: ProfileName,
+    as_json: Json = False,
+    only: Only = "",
 ) -> int:
     """Prerequisites, commands per node, ledger and lint; exit 1 when lint finds an error."""
     files = read_lab(profile)
@@ -31,8 +29,7 @@ def plan(
     for matrix in (lab.matrix, lab.degraded_matrix):
         if matrix is not None:
             guard(matrix, lab.settings)
-    wanted = [part.strip() for part in only.split(",") if part.strip()]
-    configs = [lab.configuration(name) for name in wanted] or list(lab.matrix.configurations)
+    configs = [lab.configuration(name) for name in chosen(only)] or list(lab.matrix.configurations)
     document: dict[str, Any] = {
         "profile": lab.name,
         "title": lab.title,
@@ -42,8 +39,7 @@ def plan(
         "degraded_path": _ids(lab.degraded_matrix),
     }
     if as_json:
-        json.dump(document, sys.stdout, ensure_ascii=False, indent=1)
-        print()
+        print(json.dumps(document, ensure_ascii=False, indent=1))
     else:
         _print(document)
     errors = [f for c in document["configurations"] for f in c["lint"] if f["severity"] == "error"]

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from console.cli.conducting import printer
-from console.cli.files import experiments_folder, read_lab
+from console.cli.files import experiments_folder, folder_of_its_own, read_lab
+from console.cli.options import ProfileName
 from console.cli.telling import told
 from console.core.errors import InputError
 from console.core.plan.service import NoService
@@ -22,7 +23,6 @@ from console.journal.lock import ExperimentLock
 
 app = typer.Typer(help="The production service: status, stop, restore.", no_args_is_help=True)
 
-ProfileName = Annotated[str, typer.Argument(metavar="PROFILE")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of the experiment that stopped it.")]
 
 
@@ -89,7 +89,7 @@ async def _restore(hands: Hands) -> int:
 
 def _act(profile: str, out: Path | None, action: Callable[[Hands], Awaitable[int]]) -> int:
     files = read_lab(profile)
-    folder = out or experiments_folder() / f"{files.profile.name}-service"
+    folder = folder_of_its_own(out or experiments_folder() / f"{files.profile.name}-service")
     return asyncio.run(_with_hands(files, folder, action))
 
 

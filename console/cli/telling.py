@@ -29,7 +29,8 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
             print(error.render(), file=sys.stderr)
             code = error.exit_code
         except BrokenPipeError:
-            code = _unread()
+            drop_output()
+            code = 128 + signal.SIGPIPE
         except OSError as error:
             print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
             print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
@@ -41,10 +42,11 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
     return run
 
 
-def _unread() -> int:
-    """Nobody reads the output any more: what is still buffered goes nowhere, as after SIGPIPE."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + signal.SIGPIPE
+def drop_output() -> None:
+    """Nobody reads the output any more: what is still buffered, or printed later, goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _unforeseen(error: Exception) -> int:

@@ -10,12 +10,14 @@ from typing import Self
 
 from console.core.errors import JournalError
 
+LOCK = "console.lock"
+
 
 class ExperimentLock:
     """Held from `__enter__` to `__exit__`, or to the end of the process, however it ends."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "console.lock"
+        self._path = folder / LOCK
         self._fd: int | None = None
 
     def __enter__(self) -> Self:

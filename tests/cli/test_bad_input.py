@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from console.cli.files import folder_to_open, read_lab
-from console.cli.lab import chosen, parse_window
 from console.cli.main import app
+from console.cli.options import chosen, parse_window
 from console.core.errors import InputError
 from console.engine.opening import open_recorder
 
