@@ -6,7 +6,7 @@ from typing import Any
 
 from console.core.errors import AnswerUnreadable, InputError, ScriptFailed, ServiceError
 from console.core.plan.service import BorrowedService, NoService
-from console.nodes.agent.bundle import bundle
+from console.nodes.agent.bundle import Bundle, bundle
 from console.nodes.agent.runner import Answered, Runner
 from console.nodes.text import clean
 
@@ -16,16 +16,17 @@ _CALL = f'd=~/.lab/agent/"$1"; [ -r "$d/__main__.py" ] || exit {_NOT_INSTALLED};
 _INSTALL = """\
 set -e
 umask 077
-mkdir -p ~/.lab/agent
 d=~/.lab/agent/"$1" t=~/.lab/agent/"$1.$$"
+trap 'rm -rf "$t" "$t.zip"' EXIT
+mkdir -p ~/.lab/agent
 cat >"$t.zip"
 [ "$(wc -c <"$t.zip")" -eq "$2" ]
 python3 -I -S -m zipfile -e "$t.zip" "$t"
-rm "$t.zip"
-mv -T "$t" "$d" 2>/dev/null || rm -rf "$t"
+mv -T "$t" "$d" 2>/dev/null || :
 [ -r "$d/__main__.py" ]
 """
 _REFUSED = 3
+_DISK_FULL = ("No space left on device", "Disk quota exceeded")
 
 
 async def call(node: Runner, subcommand: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
@@ -37,13 +38,30 @@ async def call(node: Runner, subcommand: str, request: dict[str, Any], *, timeou
     data = json.dumps(request).encode()
     answer = await node.run(_CALL, args=(packed.name, subcommand), timeout=timeout, stdin=data, check=False)
     if answer.exit_status == _NOT_INSTALLED:
-        await node.run(
-            _INSTALL, args=(packed.name, str(len(packed.data))), timeout=60, stdin=packed.data, check=True
-        )
+        await _install(node, packed)
         answer = await node.run(
             _CALL, args=(packed.name, subcommand), timeout=timeout, stdin=data, check=False
         )
     return _read(node, subcommand, answer)
+
+
+async def _install(node: Runner, packed: Bundle) -> None:
+    """Bring the program to the node. Raises `ScriptFailed` and what `run` raises."""
+    size = str(len(packed.data))
+    answer = await node.run(_INSTALL, args=(packed.name, size), timeout=60, stdin=packed.data, check=False)
+    if answer.exit_status == 0:
+        return
+    lines = clean(answer.stderr).strip().splitlines() or [f"exit status {answer.exit_status}"]
+    full = next((line for line in lines if any(sign in line for sign in _DISK_FULL)), None)
+    raise ScriptFailed(
+        node.name,
+        f"{'no space left on the disk of' if full else 'the guard could not be unpacked into'} ~/.lab/agent",
+        exit_status=answer.exit_status if answer.exit_status is not None else -1,
+        why=f"the guard is unpacked there before anything is stopped: {(full or lines[-1])[-300:]}",
+        next_step="free disk space for this user on the node (see `df -h ~`), then start again"
+        if full
+        else "see that ~/.lab can be written and python3 (3.8 or later) is on the node",
+    )
 
 
 def _read(node: Runner, subcommand: str, answer: Answered) -> dict[str, Any]:

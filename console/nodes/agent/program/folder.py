@@ -5,10 +5,12 @@ lease.json     the console's sign of life; replaced whole, changed only under st
 service.json   the service as it was before the stop, and how to put it back
 account.jsonl  what happened, append-only
 samples.jsonl  readings, append-only, with one older part samples.jsonl.1
+reserve/       room that is given up when the disk is full
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +20,7 @@ from functools import lru_cache
 from typing import Any, Callable, Iterator
 
 from .answers import Doc, Refused
+from .reserve import Reserve
 
 
 @lru_cache(maxsize=1)
@@ -35,11 +38,15 @@ def write_whole(path: str, document: Any) -> None:
     """Replace the file in one step; readable by its owner alone."""
     temporary = f"{path}.{os.getpid()}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(document, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
 
 
 def read_document(path: str) -> Doc:
@@ -112,6 +119,7 @@ class Folder:
         self.experiment = experiment
         self.experiment_folder = os.path.join(self.root, experiment)
         self.path = os.path.join(self.experiment_folder, "guard")
+        self.reserve = Reserve(os.path.join(self.path, "reserve"))
 
     def create(self) -> None:
         try:
@@ -125,6 +133,10 @@ class Folder:
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, name)
+
+    def write(self, name: str, document: Any) -> None:
+        """Replace a file of the folder in one step."""
+        self.reserve.use(lambda: write_whole(self.file(name), document))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -140,7 +152,7 @@ class Folder:
         with self._locked():
             state = self.state()
             what(state)
-            write_whole(self.file("state.json"), state)
+            self.write("state.json", state)
             return state
 
     def set(self, **values: Any) -> Doc:
@@ -155,17 +167,22 @@ class Folder:
         with self._locked():
             lease = self.lease()
             yield lease
-            write_whole(self.file("lease.json"), lease)
+            self.write("lease.json", lease)
 
     def account(self, what: str, detail: str = "", **data: Any) -> None:
         """Append one line; on disk when this returns. Lines are numbered from 1."""
+        self.reserve.use(lambda: self._append(what, detail, data))
+
+    def _append(self, what: str, detail: str, data: Doc) -> None:
         path = self.file("account.jsonl")
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "r+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             number = last_number(file.fileno()) + 1
-            line = {"n": number, "at": time.time(), "what": what, "detail": detail, "data": data}
-            file.write(json.dumps(line).encode() + b"\n")
+            document = {"n": number, "at": time.time(), "what": what, "detail": detail, "data": data}
+            line = json.dumps(document).encode() + b"\n"
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             os.fsync(file.fileno())
 
     def account_since(self, number: int) -> list[Doc]:

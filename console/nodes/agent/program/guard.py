@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 import time
-import traceback
 from collections import deque
 from typing import Callable
 
@@ -18,6 +16,7 @@ from .floor import FloorWatch
 from .folder import Folder, Kept, Lock, boot_id, read_document
 from .peeking import PeekAtService
 from .protection import ending_risk, protect
+from .reserve import FULL, log_trouble
 from .status import lease_now, operation_now
 
 _LOOK_SECONDS = 1.0
@@ -25,6 +24,8 @@ _UNWRITTEN_SAMPLES = 2000
 _FAST_SAMPLE_SECONDS = 0.2
 _JOBS_SECONDS = 10.0
 _APPS_SECONDS = 15.0
+_DISK_SECONDS = 10.0
+_DISK_FULL = "the disk is full, so the guard can't note what it does; free space on the node"
 _OPERATION_LIMIT_SECONDS = 6 * 3600.0
 
 
@@ -45,10 +46,6 @@ def run(handle: int) -> int:
     folder.account(
         "guard stands", f"pid {os.getpid()}, lease of {request['guard']['holder']}", **guard.protection
     )
-    risk = ending_risk()
-    if risk:
-        folder.set(risk=risk)
-        folder.account("the guard may be ended", risk)
     commands.say_ready(handle, {"pid": os.getpid()})
     guard.stand()
     lock.release()
@@ -60,7 +57,8 @@ class Guard:
 
     def __init__(self, folder: Folder, request: Doc) -> None:
         self._folder, self._request, self._spec = folder, request, request["guard"]
-        self._ending = ""
+        self._ending = self._risk = ""
+        self._file: samples.SampleFile | None = None
         self._restoring = False
         self._finale: threading.Thread | None = None
         self._jobs: dict[int, int] = {}
@@ -80,8 +78,8 @@ class Guard:
         threading.Thread(target=self._steady, args=(self._errands,), name="errands", daemon=True).start()
         self._steady(self._watch)
         self._gpu.end()
-        self._folder.set(ended=self._ending)
-        self._folder.account("guard ended", self._ending)
+        self._note("guard ended", self._ending, ended=self._ending)
+        self._folder.reserve.remove()
 
     def _end(self, why: str) -> None:
         self._ending = self._ending or why
@@ -94,15 +92,21 @@ class Guard:
             try:
                 body()
             except Exception as trouble:  # noqa: BLE001 - a guard that stops guarding is worse than any fault
-                traceback.print_exc(file=sys.stderr)
+                log_trouble()
                 self._tell_fault(body.__name__.lstrip("_"), trouble)
                 time.sleep(1.0)
 
     def _tell_fault(self, where: str, trouble: Exception) -> None:
+        self._note("guard stumbled", f"{where}: {type(trouble).__name__}: {trouble}")
+
+    def _note(self, what: str, detail: str, *, data: Doc | None = None, **state: object) -> None:
+        """Account and state, as far as the disk allows: nothing that has to be done waits for them."""
         try:
-            self._folder.account("guard stumbled", f"{where}: {type(trouble).__name__}: {trouble}")
+            if state:
+                self._folder.set(**state)
+            self._folder.account(what, detail, **(data or {}))
         except OSError:
-            print(f"the account can't be written: {trouble}", file=sys.stderr, flush=True)
+            log_trouble()
 
     def _watch(self) -> None:
         """Floor first, sample second; the errands write it down, so that no disk delays the floor."""
@@ -119,8 +123,7 @@ class Guard:
 
     def _errands(self) -> None:
         service = PeekAtService(self._folder)
-        file = samples.SampleFile(self._folder.file("samples.jsonl"), self._spec["samples_limit_bytes"])
-        jobs_at = apps_at = 0.0
+        jobs_at = apps_at = disk_at = 0.0
         while not self._ending:
             now = time.monotonic()
             state = self._state.read()
@@ -137,10 +140,32 @@ class Guard:
             if now >= apps_at:
                 apps_at = now + _APPS_SECONDS
                 threading.Thread(target=self._list_apps, name="apps", daemon=True).start()
-            while self._taken:
-                file.append(self._taken.popleft())
+            if now >= disk_at:
+                disk_at = now + _DISK_SECONDS
+                self._look_at_disk()
+            self._write_samples()
             self._hurry.clear()
             self._hurry.wait(_FAST_SAMPLE_SECONDS if self._floor.fast else _LOOK_SECONDS)
+
+    def _look_at_disk(self) -> None:
+        """Keep the reserve whole; while it is not, that is told as a risk."""
+        risk = ending_risk() if self._folder.reserve.fill() else _DISK_FULL
+        if risk == self._risk:
+            return
+        self._risk = risk
+        self._note("the guard may be ended" if risk else "the guard is safe again", risk, risk=risk)
+
+    def _write_samples(self) -> None:
+        """A full disk is told as a risk; the samples that it has no room for are lost."""
+        try:
+            if self._file is None:
+                limit = self._spec["samples_limit_bytes"]
+                self._file = samples.SampleFile(self._folder.file("samples.jsonl"), limit)
+            while self._taken:
+                self._file.append(self._taken.popleft())
+        except OSError as trouble:
+            if trouble.errno not in FULL:
+                raise
 
     def _list_apps(self) -> None:
         self._apps, _ = gpu.compute_apps()
@@ -150,8 +175,7 @@ class Guard:
         if word == "held":
             return
         reason = "window over" if word == "window over" else "lease ran out"
-        self._folder.set(expired=reason)
-        self._folder.account(reason, "the lab's jobs are ended and the service is brought back")
+        self._note(reason, "the lab's jobs are ended and the service is brought back", expired=reason)
         self._finale = threading.Thread(target=self._steady_finale, name="finale")
         self._finale.start()
 
@@ -159,15 +183,15 @@ class Guard:
         try:
             self._bring_back()
         except Exception as trouble:  # noqa: BLE001 - written down; the guard then ends with that reason
-            traceback.print_exc(file=sys.stderr)
+            log_trouble()
             self._tell_fault("bringing the service back", trouble)
             self._end(f"could not bring the service back: {trouble}")
 
     def _bring_back(self) -> None:
         """What the guard is for: jobs ended, service restored once, health proven."""
         ended = end_jobs(self._folder, self._docker(), self._spec["job_grace_seconds"], "lease")
-        self._folder.account("jobs ended", f"{len(ended)} processes", pids=sorted(ended))
-        self._folder.set(interrupt=True)
+        pids = sorted(ended)
+        self._note("jobs ended", f"{len(pids)} processes", data={"pids": pids}, interrupt=True)
         if not self._must_restore():
             self._end("lease over; the service was never touched")
             return

@@ -11,6 +11,7 @@ from typing import Callable
 from . import guard, holding, memory, samples
 from .answers import Doc, Refused, print_answer, print_refusal, read_request
 from .folder import Folder
+from .reserve import FULL
 from .status import status
 
 
@@ -101,4 +102,21 @@ def main(arguments: list[str]) -> int:
     except Refused as refusal:
         print_refusal(refusal)
         return 3
+    except OSError as trouble:
+        print_refusal(_of_the_disk(trouble))
+        return 3
     return 0
+
+
+def _of_the_disk(trouble: OSError) -> Refused:
+    if trouble.errno in FULL:
+        return Refused(
+            "no space left on the disk of ~/.lab",
+            why=str(trouble),
+            next_step="free disk space for this user on the node (see `df -h ~`), then start again",
+        )
+    return Refused(
+        "the guard's folder can't be used",
+        why=str(trouble),
+        next_step="see that ~/.lab and all in it belong to this user and can be written",
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-import traceback
 import uuid
 
 from . import commands, processes
 from .answers import Doc, Refused, read_request
 from .folder import Folder, Lock, boot_id
 from .protection import be_ordinary
+from .reserve import log_trouble
 from .restoring import restore
 from .status import died, guard_identity, lease_now, operation_now
 from .stopping import stop
@@ -107,7 +106,7 @@ def _carried_out(folder: Folder, name: str, request: Doc) -> Doc:
     try:
         return stop(folder, request) if name == "stop" else restore(folder, request)
     except Exception as trouble:  # noqa: BLE001 - whatever it was becomes the outcome; its trace is in guard.log
-        traceback.print_exc(file=sys.stderr)
+        log_trouble()
         what = f"{type(trouble).__name__}: {trouble}"
         outcome: Doc = {
             "state": "failed",

@@ -12,6 +12,7 @@ from typing import Iterable, Iterator
 from .answers import Doc
 from .masking import masked
 from .memory import read_text
+from .reserve import log_trouble
 
 MARKER = "LAB_RUN_ID"
 
@@ -242,9 +243,16 @@ def end_lab_processes(experiment_folder: str, grace_seconds: float) -> dict[int,
 
 
 def note_end(experiment_folder: str, runs: Iterable[str], reason: str, event: Doc) -> None:
-    """Leave `ended-by-guard.json` in each run folder, so that a vanished job is not a riddle."""
+    """Leave `ended-by-guard.json` in each run folder, so that a vanished job is not a riddle.
+
+    On a full disk it is left out: the account tells the same, and what comes next must not wait for it.
+    """
     for run in runs:
         folder = os.path.join(experiment_folder, os.path.basename(run))
-        if os.path.isdir(folder):
+        if not os.path.isdir(folder):
+            continue
+        try:
             with open(os.path.join(folder, "ended-by-guard.json"), "w", encoding="utf-8") as file:
                 json.dump({"reason": reason, **event}, file)
+        except OSError:
+            log_trouble()

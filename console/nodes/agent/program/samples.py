@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -19,20 +20,27 @@ class SampleFile:
     def __init__(self, path: str, limit_bytes: int) -> None:
         self._path, self._part_limit = path, limit_bytes // 2
         self._open()
-        self.number = last_number(self._handle) or _last_in(path + ".1")
+        try:
+            self.number = last_number(self._handle) or _last_in(path + ".1")
+        except OSError:
+            os.close(self._handle)
+            raise
 
     def _open(self) -> None:
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._size = os.fstat(self._handle).st_size
 
     def append(self, sample: Doc) -> None:
-        self.number += 1
-        line = json.dumps(dict(sample, n=self.number)).encode() + b"\n"
+        line = json.dumps(dict(sample, n=self.number + 1)).encode() + b"\n"
         if self._size + len(line) > self._part_limit:
             os.close(self._handle)
             os.replace(self._path, self._path + ".1")
             self._open()
-        self._size += os.write(self._handle, line)
+        if os.write(self._handle, line) < len(line):
+            os.ftruncate(self._handle, self._size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+        self._size += len(line)
+        self.number += 1
 
 
 def _last_in(path: str) -> int:

@@ -7,7 +7,7 @@ from typing import Callable
 
 from . import commands, web
 from .answers import Doc
-from .folder import Folder, write_whole
+from .folder import Folder
 from .freeing import prove_free
 from .kinds import Kind, kind_of
 from .status import guard_identity
@@ -43,7 +43,7 @@ def stop(folder: Folder, request: Doc) -> Doc:
             drained=False,
             in_flight=in_flight,
         )
-    write_whole(folder.file("service.json"), {"spec": spec, "record": record, "answers": request["answers"]})
+    folder.write("service.json", {"spec": spec, "record": record, "answers": request["answers"]})
     if not _touch(folder):
         return outcome(
             "interrupted", "the guard or a restore came first; nothing was touched", drained=drained
