@@ -14,6 +14,7 @@ _INVISIBLE = (
 _LINE_BREAKS = "\u2028\u2029"
 _SURROGATES = "\ud800-\udfff"
 
+_SAFE_BYTES = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
 _ANY_UNSAFE = re.compile(f"[{_CONTROLS}{_INVISIBLE}{_LINE_BREAKS}{_SURROGATES}]")
 
 # An unended string sequence stops at the end of its line: a terminal would swallow the rest of the log.
@@ -38,6 +39,8 @@ def clean(data: bytes | str) -> SafeText:
     other string kinds, 7-bit and 8-bit, ended or not) are removed; a carriage return ends the line;
     other control characters are shown in caret notation; bidi and invisible format characters are removed.
     """
+    if isinstance(data, bytes) and not data.translate(None, _SAFE_BYTES):
+        return SafeText(data.decode("ascii"))
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     if _ANY_UNSAFE.search(text) is None:
         return SafeText(text)

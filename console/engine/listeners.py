@@ -1,20 +1,19 @@
-"""Whoever wants to be told of every event, live or replayed."""
+"""Whoever wants to be told: of every event, live or replayed, and of logs that grow."""
 
 from collections.abc import Callable
+from typing import Generic, ParamSpec
 
-from console.core.record.events import Event
-from console.core.record.experiment import Experiment
-from console.engine.session import Listener
+P = ParamSpec("P")
 
 
-class Listeners:
+class Listeners(Generic[P]):
     """Tells each listener in the order of arrival; one that ends while it is told is told to the end."""
 
     def __init__(self) -> None:
-        self._all: list[Listener] = []
+        self._all: list[Callable[P, None]] = []
 
-    def add(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after every event; returns the function that ends it."""
+    def add(self, listener: Callable[P, None]) -> Callable[[], None]:
+        """Call `listener` whenever something is told; returns the function that ends it."""
         self._all.append(listener)
 
         def end() -> None:
@@ -23,6 +22,6 @@ class Listeners:
 
         return end
 
-    def tell(self, experiment: Experiment, event: Event) -> None:
+    def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
         for listener in tuple(self._all):
-            listener(experiment, event)
+            listener(*args, **kwargs)

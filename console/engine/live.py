@@ -8,7 +8,7 @@ from console.core.errors import InputError
 from console.core.plan.custody import Sample
 from console.core.record.experiment import Experiment
 from console.engine.conductor import Conductor
-from console.engine.session import Listener
+from console.engine.session import Listener, LogListener
 from console.engine.watching import mirror_path
 
 
@@ -37,6 +37,9 @@ class LiveSession:
 
     def log_path(self, run: str, node: str) -> Path:
         return mirror_path(self.folder, node, run)
+
+    def listen_logs(self, listener: LogListener) -> Callable[[], None]:
+        return self._conductor.running.log_listeners.add(listener)
 
     async def answer(self, decision: str, choice: str, reason: str) -> None:
         await self._conductor.decisions.answer(decision, choice, reason)

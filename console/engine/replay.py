@@ -11,7 +11,7 @@ from console.core.record.events import Event
 from console.core.record.experiment import Experiment, fold
 from console.engine.listeners import Listeners
 from console.engine.recorder import utc_now
-from console.engine.session import Listener
+from console.engine.session import Listener, LogListener
 from console.engine.watching import mirror_path
 from console.journal import Journal
 
@@ -34,7 +34,7 @@ class ReadSession:
             )
         self._seen = numbered[-1][0]
         self._experiment = fold(event for _, event in numbered)
-        self._listeners = Listeners()
+        self._listeners = Listeners[Experiment, Event]()
 
     @property
     def experiment(self) -> Experiment:
@@ -52,6 +52,9 @@ class ReadSession:
 
     def log_path(self, run: str, node: str) -> Path:
         return mirror_path(self.folder, node, run)
+
+    def listen_logs(self, listener: LogListener) -> Callable[[], None]:
+        return lambda: None
 
     async def answer(self, decision: str, choice: str, reason: str) -> None:
         raise self._refusal()

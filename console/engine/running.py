@@ -1,11 +1,14 @@
 """One run from its plan to its end: started or adopted, watched, ended, and what became of it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from console.core.errors import LabError, NodeError
 from console.core.plan.launch import Launch
+from console.core.reading.facts import LogFact
 from console.core.reading.failure import failure_cause
 from console.core.reading.trainlog import TrainLog, read_whole
 from console.core.record import events as ev
@@ -15,6 +18,7 @@ from console.engine.contact import NEEDS_A_PERSON, with_contact
 from console.engine.crew import Crew
 from console.engine.diagnosing import Diagnosing
 from console.engine.jobs_of_run import GONE, JobsOfRun
+from console.engine.listeners import Listeners
 from console.engine.recorder import Recorder
 from console.engine.watching import LogWatch, mirror_path, relative_mirror
 from console.nodes.tail import MirrorProof
@@ -51,6 +55,8 @@ class Running:
         self._recorder = recorder
         self._crew = crew
         self._diagnosing = diagnosing
+        self.log_listeners = Listeners[str, str]()
+        """Told of the run and the node whose log grew."""
         self._stop_wish: dict[str, str] = {}
         self._woken = asyncio.Event()
 
@@ -84,7 +90,7 @@ class Running:
                 request.id,
                 counts=launch.node == request.log_node,
                 framework=request.framework,
-                told=self._diagnosing.told,
+                told=partial(self._told, request.id),
                 reader=self._diagnosing.reader(request.framework),
             )
             for launch in launches
@@ -99,6 +105,10 @@ class Running:
                 await watch.close()
             self._diagnosing.end()
         return self._conclude(request, jobs, proofs, stopped)
+
+    def _told(self, run: str, node: str, facts: Sequence[LogFact]) -> None:
+        self._diagnosing.told(node, facts)
+        self.log_listeners.tell(run, node)
 
     async def _finished(self, watch: LogWatch) -> MirrorProof | None:
         """The proof of a complete log, or None with a note: a log that can't be had ends no lab."""

@@ -10,6 +10,7 @@ from console.core.record.events import Event
 from console.core.record.experiment import Experiment
 
 Listener = Callable[[Experiment, Event], None]
+LogListener = Callable[[str, str], None]
 
 
 class Session(Protocol):
@@ -38,6 +39,11 @@ class Session(Protocol):
 
     def log_path(self, run: str, node: str) -> Path:
         """The mirror of a run's log; the file may not exist yet."""
+
+    def listen_logs(self, listener: LogListener) -> Callable[[], None]:
+        """Call `listener(run, node)` after bytes of a log came, in the event loop; returns the function that
+        ends it. Of a log that another console mirrors nothing is told: its file has to be looked at.
+        """
 
     async def answer(self, decision: str, choice: str, reason: str) -> None:
         """Answer an open decision."""

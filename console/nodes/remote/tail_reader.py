@@ -20,9 +20,12 @@ from pathlib import Path
 
 BLOCK_BYTES = 65536
 POLL_SECONDS = 0.04
+GATHER_SECONDS = 0.02
+"""At least so long from one reading to the next, so that a busy log comes in few frames."""
 BEAT_SECONDS = 3.0
 SILENCE_SECONDS = 45.0
 ROTATION_QUIET_SECONDS = 0.5
+IN_MODIFY = 2
 WITNESS_BYTES = 64
 """Bytes before the offset that are compared at every read: a file rewritten in place is noticed."""
 
@@ -32,9 +35,10 @@ class Reader:
         self.path = Path(path).expanduser()
         self.resume = resume
         self.file = -1
+        self.notices = -1
         self.offset = 0
         self.witness = b""
-        self.heard = self.spoke = time.monotonic()
+        self.heard = self.spoke = self.sent = time.monotonic()
         self.waiting = False
         self.rotated_since: float | None = None
 
@@ -97,8 +101,11 @@ class Reader:
 
     def take(self, descriptor: int, offset: int, kind: bytes, facts: dict) -> None:  # type: ignore[type-arg]
         """Follow this open file from this offset, and say so."""
-        if self.file >= 0 and self.file != descriptor:
-            os.close(self.file)
+        if self.file != descriptor:
+            for old in (self.file, self.notices):
+                if old >= 0:
+                    os.close(old)
+            self.notices = notices_of(descriptor)
         self.file, self.offset = descriptor, offset
         length = min(offset, WITNESS_BYTES)
         self.witness = os.pread(descriptor, length, offset - length)
@@ -123,6 +130,7 @@ class Reader:
         if len(block) == known:
             return False
         self.send(b"D", self.offset, block[known:])
+        self.sent = self.spoke
         self.offset += len(block) - known
         self.witness = block[-WITNESS_BYTES:]
         self.listen(0)
@@ -153,10 +161,17 @@ class Reader:
     def rest(self) -> None:
         if time.monotonic() - self.spoke > BEAT_SECONDS:
             self.say(b"H", {})
-        self.listen(POLL_SECONDS)
+        early = self.sent + GATHER_SECONDS - time.monotonic()
+        if early > 0:
+            self.listen(early)
+        self.listen(POLL_SECONDS, self.notices)
 
-    def listen(self, seconds: float) -> None:
-        if select.select([0], [], [], seconds)[0]:
+    def listen(self, seconds: float, notices: int = -1) -> None:
+        """Wait for the console, and for a notice of change if such are given."""
+        ready = select.select([0] if notices < 0 else [0, notices], [], [], seconds)[0]
+        if notices in ready:
+            os.read(notices, 4096)
+        if 0 in ready:
             if not os.read(0, 4096):
                 sys.exit(0)
             self.heard = time.monotonic()
@@ -171,6 +186,22 @@ class Reader:
         data = memoryview(struct.pack(">cQI", kind, offset, len(payload)) + payload)
         while data:
             data = data[os.write(1, data) :]
+
+
+def notices_of(descriptor: int) -> int:
+    """Descriptor that gets ready when the open file changes; -1 where the system gives none.
+
+    Polling goes on beside it: a network file system is silent about what other machines write.
+    """
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        notices = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        if notices >= 0:
+            libc.inotify_add_watch(notices, b"/proc/self/fd/%d" % descriptor, IN_MODIFY)
+        return notices
+    return -1
 
 
 def end_former_reader(mark: str) -> None:
