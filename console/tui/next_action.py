@@ -20,15 +20,23 @@ def next_action(
             return words("next.watch_decide", subject=decision.subject), None
         return words("next.decide", subject=decision.subject), "decide"
     if experiment.outcome:
-        return words("next.closed", outcome=experiment.outcome), None
+        return words(f"next.{experiment.outcome}"), None
     if hypotheses_due(experiment) and not read_only:
         return words("next.hypotheses"), "hypotheses"
+    if away := [node for node in experiment.nodes.values() if node.link == "down"]:
+        since = max(figures.since(node.link_since, now) for node in away if node.link_since)
+        names = ", ".join(node.name for node in away)
+        return words("next.no_contact", nodes=names, time=figures.span(since)), None
+    if experiment.service.state in ("stopping", "draining", "restoring"):
+        return words("next.service", state=words.state(experiment.service.state)), None
     if run := experiment.current_run:
         return _running(experiment, run, words), None
     for item in experiment.checklist.items:
         if experiment.items[item.id].state == "running":
             title = item.title_zh if words.lang == "zh" else item.title
             return words("next.item", number=item.number, title=title), None
+    if experiment.walk_started is None:
+        return words("next.before"), None
     if service_is_out(experiment) and all(experiment.runs_of(c) for c in experiment.configurations):
         return words("next.restore_first"), None if read_only else "restore"
     return words("next.nothing"), None

@@ -27,9 +27,12 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "action.quit": ("quit", "退出"),
     "action.evidence": ("whole evidence", "全部证据"),
     "action.next_run": ("next run", "下一运行"),
-    "action.other_node": ("other node", "另一节点"),
-    "action.panes": ("log / charts", "日志/图"),
+    "action.other_node": ("next node", "下一节点"),
+    "action.logs": ("logs", "日志视图"),
+    "action.panes": ("panes", "分栏"),
     "action.chart": ("next chart", "换图"),
+    "action.log_scale": ("log y", "对数轴"),
+    "action.smooth": ("smooth", "平滑"),
     "action.zoom_in": ("zoom in", "放大"),
     "action.zoom_out": ("zoom out", "缩小"),
     "action.cursor_left": ("reading cursor left", "读数左移"),
@@ -45,6 +48,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "action.mark": ("mark first line to copy", "标记起点"),
     "action.copy": ("copy line or marked lines", "复制"),
     "action.raw": ("raw bytes of the line", "原始字节"),
+    "hint.logs": ("one, side by side, merged", "单份、并排、合并"),
+    "hint.panes": ("both, log only, charts only", "全部、仅日志、仅图"),
+    "hint.log_scale": ("values up to 0 become gaps", "不大于 0 的值留空"),
+    "hint.smooth": ("EMA; raw values stay grey", "EMA；原值为灰"),
     "action.next_config": ("next configuration", "下一配置"),
     "action.proof": ("show the source", "查看出处"),
     "header.left": ("left", "剩余"),
@@ -61,8 +68,25 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "next.then": ("then {config}", "之后 {config}"),
     "next.starting": ("{run} is starting", "{run} 启动中"),
     "next.item": ("item {number} runs: {title}", "第 {number} 项进行中：{title}"),
-    "next.nothing": ("nothing to do", "无需操作"),
-    "next.closed": ("closed: {outcome}", "已结束：{outcome}"),
+    "next.before": (
+        "machines are checked; nothing for you to do yet",
+        "正在检查机器，暂无需操作",
+    ),
+    "next.no_contact": (
+        "no contact with {nodes} for {time}: see to the network; no job depends on it",
+        "与 {nodes} 失联 {time}：请检查网络，作业不受影响",
+    ),
+    "next.service": ("service {state}: wait for it", "服务{state}：请等待"),
+    "next.nothing": ("the lab goes on by itself; nothing for you to do", "实验自行继续，无需操作"),
+    "next.accepted": ("closed, accepted: 6 is the one page, q leaves", "已结束，通过：6 看一页纸，q 退出"),
+    "next.fell short": (
+        "closed, something fell short: 5 says what is missing, q leaves",
+        "已结束，有欠缺：5 看缺什么，q 退出",
+    ),
+    "next.stopped": (
+        "stopped early: 5 has what was measured, q leaves",
+        "提前停止：5 看已测结果，q 退出",
+    ),
     "next.about": ("about {time}", "约 {time}"),
     "window.nodes": ("nodes", "节点"),
     "window.service": ("service", "服务"),
@@ -112,7 +136,19 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.log": ("log", "日志"),
     "runs.following": ("following", "跟随中"),
     "runs.stopped": ("not following", "未跟随"),
-    "runs.lines": ("lines", "行"),
+    "runs.lines": ("{n} lines", "{n} 行"),
+    "runs.line": ("1 line", "1 行"),
+    "runs.merged": ("merged", "合并"),
+    "runs.order": (
+        "order: arrival, stamp, step, text; ~ unknown",
+        "顺序：到达、时间戳、步、共同行；~ 未知",
+    ),
+    "runs.one_log": ("this run has one log", "此运行只有一份日志"),
+    "runs.heard": ("heard {age}", "读数 {age}"),
+    "runs.ago": ("{age} ago", "{age}前"),
+    "runs.log_whole": ("log complete", "日志完整"),
+    "runs.log_open": ("log not complete", "日志不完整"),
+    "runs.not_smoothed": ("charts by time are not smoothed", "按时间的图不作平滑"),
     "runs.filtered": ("filter", "过滤"),
     "runs.log_rank": ("rank {rank}, its log counts", "rank {rank}，以其日志为准"),
     "runs.rank": ("rank {rank}", "rank {rank}"),
@@ -121,6 +157,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.findings": ("findings", "发现"),
     "runs.none": ("none", "无"),
     "runs.bad_pattern": ("not a regular expression", "正则表达式有误"),
+    "runs.looking": ("looking through the log", "正在查找日志"),
     "runs.no_match": ("no match", "无匹配"),
     "runs.copied": ("copied {n} lines", "已复制 {n} 行"),
     "runs.marked": ("marked; move and copy", "已标记；移动后复制"),
@@ -138,7 +175,21 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "chart.floor": ("guard acts", "守护触发"),
     "chart.predicted": ("predicted", "预计"),
     "chart.not_finite": ("{n} not finite, first at step {step}", "{n} 个非有限值，首见于第 {step} 步"),
-    "chart.empty": ("no values yet", "还没有数值"),
+    "chart.not_positive": ("{n} not above 0, first at step {step}", "{n} 个不大于 0，首见于第 {step} 步"),
+    "chart.minutes": ("min", "分"),
+    "chart.log": (", log", "，对数"),
+    "chart.ema": ("EMA {weight}", "EMA {weight}"),
+    "chart.no_steps": ("no values yet: no step was logged", "还没有数值：尚无步的记录"),
+    "chart.no_clock": (
+        "no values yet: two steps with the elapsed time are needed",
+        "还没有数值：需要两步带用时的记录",
+    ),
+    "chart.no_lengths": (
+        "no values yet: the log has not named the mean tokens per sample",
+        "还没有数值：日志尚未给出每样本平均词元数",
+    ),
+    "chart.no_gpu": ("no values: {why}", "没有数值：{why}"),
+    "chart.no_readings": ("no values yet: no reading of this run", "还没有数值：此运行尚无读数"),
     "chart.at_step": ("step {step}", "第 {step} 步"),
     "ledger.title": ("Ledger: paper, probed, measured", "账本：纸面、探测、实测"),
     "ledger.classic": ("16 B/parameter account, GiB per rank", "16 字节/参数账，每 rank GiB"),
@@ -198,9 +249,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "decision.recommended": ("recommended", "推荐"),
     "decision.reason": ("reason (goes into the record)", "理由（写入记录）"),
     "decision.keys": (
-        "↑↓ or letter: choose   tab: reason   enter: decide   esc: later",
-        "↑↓ 或字母：选择   tab：理由   enter：决定   esc：稍后",
+        "↑↓ a b: choose  tab: reason  enter: decide  pgup: read  esc: later",
+        "↑↓ a b：选择  tab：理由  enter：决定  pgup：翻看  esc：稍后",
     ),
+    "decision.typing": ("enter or tab: back to the choices", "enter 或 tab：回到选项"),
     "decision.none": ("no decision is open", "没有待定事项"),
     "decision.read_only": (
         "read-only: only the console that runs the lab may decide",
@@ -211,7 +263,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "Write what you expect of each configuration, and why. Once sealed they can't be changed.",
         "写下对每个配置的预期与理由。封存后不能再改。",
     ),
-    "hypotheses.keys": ("tab: next   ctrl+s: seal   esc: later", "tab：下一项   ctrl+s：封存   esc：稍后"),
+    "hypotheses.keys": (
+        "↑↓ or tab: move   ctrl+s: seal   esc: later",
+        "↑↓ 或 tab：移动   ctrl+s：封存   esc：稍后",
+    ),
     "hypotheses.sealed": ("sealed {at}, sha256 {sha}", "封存于 {at}，sha256 {sha}"),
     "hypotheses.varies": ("varies: {what}", "变量：{what}"),
     "hypotheses.missing": ("still empty: {ids}", "仍为空：{ids}"),
@@ -227,7 +282,11 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "restore.no_jobs": ("no job of the lab is running", "没有实验作业在运行"),
     "restore.runs": ("then runs, in this order:", "然后依次执行："),
     "restore.nothing": ("this lab has no service to restore", "此实验没有需要恢复的服务"),
-    "confirm.keys": ("y: do it   r: give a reason   esc: leave it", "y：执行   r：填写理由   esc：取消"),
+    "confirm.keys": (
+        "y: do it   r: give a reason   ↑↓: scroll   esc: leave it",
+        "y：执行   r：填写理由   ↑↓：滚动   esc：取消",
+    ),
+    "confirm.typing": ("enter: done, then y does it   esc: back", "enter：写完，再按 y 执行   esc：返回"),
     "confirm.reason": ("asked for at the console", "在控制台上要求"),
     "confirm.on": ("on", "在"),
     "quit.title": ("Quit", "退出"),
@@ -245,7 +304,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "help.here": ("on this screen", "此屏"),
     "help.ends": ("ends jobs; asks first", "会结束作业；先确认"),
     "help.writes": ("goes into the record", "写入记录"),
-    "help.close": ("esc: close", "esc：关闭"),
+    "help.close": ("↑↓: scroll   esc: close", "↑↓：滚动   esc：关闭"),
     "notice.title": ("Not done", "未执行"),
     "notice.why": ("why", "原因"),
     "notice.next": ("next", "下一步"),
@@ -307,6 +366,11 @@ class Words:
         """The words for `key`, with its placeholders filled. Raises `KeyError` for a key that isn't there."""
         words = CATALOGUE[key][self.lang == "zh"]
         return words.format(**values) if values else words
+
+    def hint(self, action: str) -> str:
+        """What the words of an action leave open; mostly nothing."""
+        found = CATALOGUE.get(f"hint.{action}")
+        return found[self.lang == "zh"] if found else ""
 
     def state(self, state: str) -> str:
         """The word for a state; states without an entry are shown as they are."""

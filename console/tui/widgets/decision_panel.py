@@ -42,6 +42,7 @@ class DecisionPanel(Panel[Answer]):
             f"{words('decision.title')}: {plain(decision.subject)}",
             _story(decision, words),
             words("decision.read_only" if read_only else "decision.keys"),
+            typing_keys=words("decision.typing"),
         )
         self.decision = decision
         self._words = words
@@ -54,6 +55,11 @@ class DecisionPanel(Panel[Answer]):
         if not self._read_only:
             yield Static(self._words("decision.reason"), classes="panel-label", markup=False)
             yield Input(id="reason", placeholder="…")
+
+    def fit(self) -> None:
+        """The end of a raw error names its cause: that part is shown first."""
+        super().fit()
+        self.query_one(".panel-body").scroll_end(animate=False)
 
     def action_choose(self, step: int) -> None:
         self.action_pick((self._chosen + step) % len(self._choices))
@@ -70,6 +76,7 @@ class DecisionPanel(Panel[Answer]):
             self.query_one("#reason", Input).focus()
 
     def on_input_submitted(self) -> None:
+        """Leave the text field, so that enter decides."""
         self.set_focus(None)
 
     def action_decide(self) -> None:

@@ -21,8 +21,8 @@ class HypothesesForm(Panel[dict[str, str]]):
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar = [
         Binding("ctrl+s", "seal", show=False, priority=True),
-        Binding("tab", "app.focus_next", show=False),
-        Binding("shift+tab", "app.focus_previous", show=False),
+        Binding("tab,down", "app.focus_next", show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
     ]
 
     def __init__(
@@ -39,12 +39,14 @@ class HypothesesForm(Panel[dict[str, str]]):
         self._draft = draft
         self._keep = keep
 
-    def compose_below(self) -> ComposeResult:
+    def compose_inside(self) -> ComposeResult:
         for config in self._configurations:
             varies = self._words("hypotheses.varies", what=config.varies)
             label = say((f"{config.id} ", "bold"), f"{config.title} ({varies})")
             yield Static(label, classes="hypothesis-name")
             yield Input(self._draft.get(config.id, ""), id=f"hypothesis-{config.id}", placeholder="…")
+
+    def compose_below(self) -> ComposeResult:
         yield Static("", id="missing", classes="panel-label", markup=False)
 
     @property
@@ -67,6 +69,7 @@ class HypothesesForm(Panel[dict[str, str]]):
         if missing:
             words = self._words("hypotheses.missing", ids=", ".join(missing))
             self.query_one("#missing", Static).update(say((words, "bold yellow")))
+            self.call_after_refresh(self.fit)
             self.query_one(f"#hypothesis-{missing[0]}", Input).focus()
             return
         self.dismiss(texts)

@@ -13,9 +13,16 @@ from console.tui.actions import GLOBAL, SCREENS, bindings
 
 Result = TypeVar("Result")
 
+MARGIN = 1
+"""Rows of the screen that a panel leaves free."""
+LEAST_BODY = 2
+
 
 class Panel(ModalScreen[Result | None], Generic[Result]):
-    """Base of all panels: title, scrolling body, what belongs beneath it, keys. None means: left undone."""
+    """Base of all panels: title, scrolling body, what belongs beneath it, keys. None means: left undone.
+
+    The body gives way when the terminal is low: what is chosen and the keys always stay in sight.
+    """
 
     CSS_PATH = "panel.tcss"
     AUTO_FOCUS = ""
@@ -28,22 +35,51 @@ class Panel(ModalScreen[Result | None], Generic[Result]):
         *bindings([action for action in GLOBAL if action.id in (*SCREENS, "restore")]),
     ]
 
-    def __init__(self, title: str, body: Text, keys: str, *, danger: bool = False) -> None:
+    def __init__(
+        self, title: str, body: Text, keys: str, *, danger: bool = False, typing_keys: str = ""
+    ) -> None:
+        """`typing_keys` stand in place of `keys` while a text field has the focus."""
         super().__init__(classes="danger" if danger else "")
         self._title, self._body, self._keys = title, body, keys
+        self._typing_keys = typing_keys or keys
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="panel-box"):
             yield Static(Text(self._title, "bold"), classes="panel-title")
             with VerticalScroll(classes="panel-body", can_focus=False):
                 yield Static(self._body, classes="panel-text")
+                yield from self.compose_inside()
             yield from self.compose_below()
             yield Static(Text(self._keys), classes="panel-keys")
+
+    def compose_inside(self) -> ComposeResult:
+        """Widgets that scroll with the body."""
+        return
+        yield
 
     def compose_below(self) -> ComposeResult:
         """Widgets between body and keys."""
         return
         yield
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.fit)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.fit)
+
+    def fit(self) -> None:
+        """Leave the body as many rows as the rest of the panel does not need."""
+        box, body = self.query_one(".panel-box"), self.query_one(".panel-body")
+        others = sum(widget.outer_size.height for widget in box.children if widget is not body)
+        room = self.size.height - MARGIN - box.gutter.height - others
+        body.styles.max_height = max(LEAST_BODY, room)
+
+    def on_descendant_focus(self) -> None:
+        self.query_one(".panel-keys", Static).update(Text(self._typing_keys))
+
+    def on_descendant_blur(self) -> None:
+        self.query_one(".panel-keys", Static).update(Text(self._keys))
 
     def action_close(self) -> None:
         self.dismiss(None)
