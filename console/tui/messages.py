@@ -48,6 +48,14 @@ class LogAdvanced(Message):
 
 
 @dataclass
+class SearchEnded(Message):
+    """The search in a log has come to a line with the needle, or has found none in the whole log."""
+
+    needle: str
+    found: bool
+
+
+@dataclass
 class CellChosen(Message):
     """A number of the record sheet was selected."""
 

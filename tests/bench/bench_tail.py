@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,13 +65,12 @@ async def follow(app: ViewApp, host: SshdHost, node: Node, folder: Path, rate: i
     log.write_bytes(b"the followers are there\n")
     first = log.stat().st_size
     delivered: list[Arrival] = []
-    clock = asyncio.get_running_loop().time
-    tail = Tail(
-        node,
-        str(log),
-        folder / f"mirror-{rate}",
-        lambda data, start: delivered.append((clock(), start + len(data))),
-    )
+
+    def take(data: bytes, start: int) -> None:
+        delivered.append((time.monotonic(), start + len(data)))
+        app.view.grew()
+
+    tail = Tail(node, str(log), folder / f"mirror-{rate}", take)
     await tail.start()
     with tail_f(host, log, notes):
         await until(lambda: tail.end == first and bool(arrivals_in(notes)), "both followers")

@@ -115,9 +115,10 @@ async def remember(folder: Path, lines: int) -> bool:
     return most < MEMORY_LIMIT_BYTES and slope < SLOPE_LIMIT_BYTES_PER_LINE
 
 
-def read_into(reader: TrainLogReader) -> Callable[[bytes, int], None]:
+def read_into(reader: TrainLogReader, grew: Callable[[], None]) -> Callable[[bytes, int], None]:
     def take(data: bytes, start: int) -> None:
         reader.feed(data)
+        grew()
 
     return take
 
@@ -131,7 +132,9 @@ async def press(app: ViewApp, key: str) -> Took:
 async def press_keys(folder: Path, seconds: float) -> bool:
     """Move the cursor while the tails of two nodes deliver; the readers of both logs run beside the view."""
     async with AsyncExitStack() as stack:
-        tails, logs = [], []
+        app = ViewApp()
+        await stack.enter_async_context(app.run_test(size=(120, 40)))
+        tails, logs, view = [], [], app.view
         for name in ("spark-a", "spark-b"):
             host = SshdHost(name, folder / name)
             host.root.mkdir()
@@ -142,26 +145,22 @@ async def press_keys(folder: Path, seconds: float) -> bool:
             stack.push_async_callback(node.close)
             log = host.home / "log"
             log.write_bytes(b"first\n" * 200)
-            tail = Tail(node, str(log), folder / f"mirror-{name}", read_into(TrainLogReader()))
+            grew = (lambda: None) if tails else view.grew
+            tail = Tail(node, str(log), folder / f"mirror-{name}", read_into(TrainLogReader(), grew))
             await tail.start()
             stack.push_async_callback(tail.close)
             await tail.wait_for(log.stat().st_size)
             tails.append(tail)
             logs.append(log)
-        app = ViewApp()
-        async with app.run_test(size=(120, 40)):
-            view = app.view
-            view.open(tails[0].mirror)
-            writing = asyncio.create_task(written(*logs, lines_per_second=LINES_PER_SECOND, seconds=seconds))
-            cpu, began, times = time.process_time(), time.perf_counter(), list[Took]()
-            while not writing.done():
-                times.append(await press(app, "up" if len(times) % 60 < 40 or view.follow else "down"))
-                await asyncio.sleep(0.03)
-            await writing
-            busy = (time.process_time() - cpu) / (time.perf_counter() - began)
-            await until(
-                lambda: [tail.end for tail in tails] == [log.stat().st_size for log in logs], "all lines"
-            )
+        view.open(tails[0].mirror)
+        writing = asyncio.create_task(written(*logs, lines_per_second=LINES_PER_SECOND, seconds=seconds))
+        cpu, began, times = time.process_time(), time.perf_counter(), list[Took]()
+        while not writing.done():
+            times.append(await press(app, "up" if len(times) % 60 < 40 or view.follow else "down"))
+            await asyncio.sleep(0.03)
+        await writing
+        busy = (time.process_time() - cpu) / (time.perf_counter() - began)
+        await until(lambda: [tail.end for tail in tails] == [log.stat().st_size for log in logs], "all lines")
     print(f"\n{len(times)} keys while two nodes delivered {LINES_PER_SECOND:,} lines/s each, until painted:")
     walls, cpus = [t.wall for t in times], [t.cpu for t in times]
     for words, values in (("by the clock", walls), ("CPU of the console", cpus)):

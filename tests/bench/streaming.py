@@ -21,7 +21,6 @@ from textual.screen import Screen
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from console.tui.screens.runs import LOOK_SECONDS  # noqa: E402
 from console.tui.widgets.log_view import LogView  # noqa: E402
 
 _ARRIVAL = struct.Struct("<dQ")
@@ -96,12 +95,12 @@ class NotingView(LogView):
     def _layout(self) -> list[tuple[int, str | None]]:
         rows = super()._layout()
         if rows and self.index is not None:
-            self.drawn_end = self.index.span(self._line(rows[-1][0]))[1]
+            self.drawn_end = self._span(rows[-1][0])[1]
         return rows
 
 
 class ViewApp(App[None]):
-    """A log view alone on a screen, looked at as often as the runs screen does.
+    """A log view alone on a screen; whoever appends to its log calls `view.grew`, as the runs screen does.
 
     `painted`: when which offset was on screen; `fresh` is set by every paint. The bytes for the terminal are
     made, as without a terminal they would not be, and thrown away.
@@ -116,9 +115,6 @@ class ViewApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield NotingView()
-
-    def on_mount(self) -> None:
-        self.set_interval(LOOK_SECONDS, self.view.look)
 
     @property
     def view(self) -> NotingView:

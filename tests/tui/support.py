@@ -15,7 +15,8 @@ from console.core.reading.diagnosis import Finding
 from console.core.record import events as ev
 from console.core.record.experiment import Experiment, fold
 from console.core.record.figures import Row, Source
-from console.engine.session import Listener
+from console.engine.listeners import Listeners
+from console.engine.session import Listener, LogListener
 
 DATA = Path(__file__).parent / "data"
 OPENED = datetime(2026, 11, 29, 14, 0, tzinfo=UTC)
@@ -44,6 +45,7 @@ class FakeSession:
         self.readings: dict[str, list[tuple[datetime, Sample]]] = {}
         self._experiment = fold(events)
         self._listeners: list[Listener] = []
+        self.log_listeners = Listeners[str, str]()
 
     @property
     def experiment(self) -> Experiment:
@@ -68,6 +70,15 @@ class FakeSession:
 
     def log_path(self, run: str, node: str) -> Path:
         return self.folder / "logs" / node / f"{run}.log"
+
+    def log_grows(self, run: str, node: str, data: bytes) -> None:
+        """Let bytes of a log arrive."""
+        with self.log_path(run, node).open("ab") as stream:
+            stream.write(data)
+        self.log_listeners.tell(run, node)
+
+    def listen_logs(self, listener: LogListener) -> Callable[[], None]:
+        return self.log_listeners.add(listener)
 
     async def answer(self, decision: str, choice: str, reason: str) -> None:
         self._take("answer", decision, choice, reason)

@@ -1,6 +1,7 @@
 """Screen 3: the matrix, the charts of the chosen run, and its live log."""
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
 from typing import ClassVar
@@ -16,16 +17,15 @@ from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.tui import charts, figures, signs
 from console.tui.actions import LOCAL, bindings
-from console.tui.messages import LogAdvanced
+from console.tui.messages import LogAdvanced, SearchEnded
 from console.tui.paint import cut, lines, plain, say
 from console.tui.screens.base import LabScreen
 from console.tui.screens.window import finding_rows
 from console.tui.widgets.chart_view import ChartView
-from console.tui.widgets.log_view import LogView
+from console.tui.widgets.log_view import LOOK_SECONDS, LogView
 from console.tui.widgets.panel import TextPanel
 from console.tui.words import Words
 
-LOOK_SECONDS = 0.05
 CHART_SECONDS = 0.5
 PANES = ("both", "log", "charts")
 
@@ -48,6 +48,7 @@ class RunsScreen(LabScreen):
         self._charts_at = float("-inf")
         self._asking: str = ""
         self._looker: Timer | None = None
+        self._end_listening: Callable[[], None] | None = None
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="matrix")
@@ -68,15 +69,20 @@ class RunsScreen(LabScreen):
 
     def on_mount(self) -> None:
         self.query_one("#ask").display = False
-        self._looker = self.set_interval(LOOK_SECONDS, self._look)
+        if self.lab.session.read_only:
+            self._looker = self.set_interval(LOOK_SECONDS, self._look)
 
     def on_screen_suspend(self) -> None:
+        if self._end_listening:
+            self._end_listening()
         if self._looker:
             self._looker.pause()
 
     def on_screen_resume(self) -> None:
+        self._end_listening = self.lab.session.listen_logs(self._log_grew)
         if self._looker:
             self._looker.resume()
+        self._look()
         super().on_screen_resume()
 
     def shown_run(self, experiment: Experiment) -> RunView | None:
@@ -116,10 +122,20 @@ class RunsScreen(LabScreen):
         if self.log_view.display:
             self.log_view.look()
 
+    def _log_grew(self, run: str, node: str) -> None:
+        view = self.log_view
+        if view.display and view.shows(self.lab.session.log_path(run, node)):
+            view.grew()
+
     @on(LogAdvanced)
     def _log_advanced(self) -> None:
         if run := self.shown_run(self.lab.session.experiment):
             self._draw_log_head(run, self.shown_node(run))
+
+    @on(SearchEnded)
+    def _search_ended(self, event: SearchEnded) -> None:
+        if not event.found:
+            self.lab.tell(self.words("runs.no_match"))
 
     def _draw_log_head(self, run: RunView, node: str) -> None:
         self.put("log-head", log_head_text(run, node, self.log_view, self.words))
@@ -183,6 +199,7 @@ class RunsScreen(LabScreen):
         self.remove_class(*classes)
         self.add_class(classes[(now + 1) % len(PANES)])
         self.call_after_refresh(self._charts_changed)
+        self.call_after_refresh(self._look)
 
     def action_chart(self) -> None:
         names: tuple[charts.ChartName, ...] = (*charts.BY_STEP, "power", "clock")
@@ -215,9 +232,8 @@ class RunsScreen(LabScreen):
         self._ask("filter", self.log_view.pattern.pattern if self.log_view.pattern else "")
 
     def action_match(self, step: int) -> None:
-        view = self.log_view
-        if view.needle and not view.find(view.needle, step):
-            self.lab.tell(self.words("runs.no_match"))
+        if self.log_view.needle:
+            self.log_view.find(self.log_view.needle, step)
 
     def action_finding(self, step: int) -> None:
         if not self.log_view.go_to_finding(step):
@@ -254,9 +270,7 @@ class RunsScreen(LabScreen):
     def _asked(self, event: Input.Submitted) -> None:
         view = self.log_view
         if self._asking == "search":
-            view.needle = event.value
-            if event.value and not view.find(event.value, -1):
-                self.lab.tell(self.words("runs.no_match"))
+            view.find(event.value, -1)
         else:
             try:
                 view.set_filter(re.compile(event.value) if event.value else None)
@@ -269,7 +283,7 @@ class RunsScreen(LabScreen):
         if self.query_one("#ask").display:
             self._close_ask()
         else:
-            self.log_view.needle = ""
+            self.log_view.find("", 1)
             self.log_view.set_filter(None)
             self._cursor, self._zoom = None, 0
             self._charts_changed()
@@ -339,6 +353,8 @@ def log_head_text(run: RunView, node: str, view: LogView, words: Words) -> Text:
         text.append(f" · {words('runs.filtered')} {cut(plain(view.pattern.pattern), 20)}", "yellow")
     if view.needle:
         text.append(f" · /{cut(plain(view.needle), 20)}", "yellow")
+    if view.progress is not None:
+        text.append(f" · {words('runs.looking')} {view.progress:.0%}", "yellow")
     if view.index is None or (not view.row_count and not view.pattern):
         text.append(f" · {words('runs.no_log')}", "grey62")
     elif view.index.hole:

@@ -10,7 +10,11 @@ import numpy as np
 
 from console.core.text import clean
 
+Span = tuple[int, int]
+"""First byte of a line, and its end (exclusive, newline included)."""
+
 BLOCK_BYTES = 256 * 1024
+ADVANCE_BYTES = 8 << 20
 LINES_KEPT = 1_000_000
 HOLE_BYTES = 512
 """So many zero bytes in a row are text that was never fetched, not text."""
@@ -61,12 +65,17 @@ class LogIndex:
         """Offset of the oldest line that is known."""
         return self._starts[0] if self._starts else 0
 
+    @property
+    def whole_end(self) -> int:
+        """End of the last whole line that was looked at."""
+        return self._starts[-1] if self._starts else 0
+
     def number(self, line: int) -> int | None:
         """The line's number in the file, 1-based; None while text before it was not looked at."""
         return self._before + line + 1 if self._whole else None
 
-    def span(self, line: int) -> tuple[int, int]:
-        """First byte and end (exclusive, newline included) of a line."""
+    def span(self, line: int) -> Span:
+        """Where a line is."""
         after = line + 1
         return self._starts[line], self._starts[after] if after < len(self._starts) else self._end
 
@@ -76,8 +85,13 @@ class LogIndex:
             return None
         return bisect_right(self._starts, byte) - 1
 
-    def advance(self, budget: int = 8 << 20) -> Advance:
-        """Look at what was appended, at most `budget` bytes of it."""
+    @property
+    def size(self) -> int:
+        """How many bytes the file has now."""
+        return 0 if self._fd is None else os.fstat(self._fd).st_size
+
+    def advance(self, budget: int = ADVANCE_BYTES, *, hold: bool = False) -> Advance:
+        """Look at what was appended, at most `budget` bytes of it; with `hold` stop before dropping lines."""
         reset = self._reopen()
         if self._fd is None:
             return Advance(reset=reset)
@@ -89,12 +103,19 @@ class LogIndex:
             if size == 0:
                 return Advance(reset=reset)
             self._enter(size)
+        if hold and len(self._starts) >= self._kept:
+            return Advance(reset=reset)
         data = os.pread(self._fd, min(size - self._end, budget), self._end)
         if not data:
             return Advance(reset=reset)
         self._starts.frombytes(_starts_in(data, self._end).tobytes())
         self._end += len(data)
-        return Advance(grown=True, dropped=self._drop(), reset=reset)
+        return Advance(grown=True, dropped=0 if hold else self._drop(), reset=reset)
+
+    def enter(self, byte: int) -> None:
+        """Begin anew about a block before this byte; `advance` goes on from there."""
+        self._forget()
+        self._enter(min(byte, self.size))
 
     def older(self) -> int:
         """Go back by one block; the number of lines that were put before the others."""
@@ -127,22 +148,30 @@ class LogIndex:
     def read(self, line: int, limit: int = LINE_SHOWN_BYTES) -> bytes:
         """The line's bytes without its newline; of a longer one the last `limit` bytes when it holds
         carriage returns there (only its last state is visible), otherwise the first."""
-        start, end = self.span(line)
-        if self._fd is None:
-            return b""
+        return self.read_span(self.span(line), limit)
+
+    def read_span(self, span: Span, limit: int = LINE_SHOWN_BYTES) -> bytes:
+        """As `read`, for a line that need not be indexed."""
+        start, end = span
         if end - start <= limit:
-            return os.pread(self._fd, end - start, start).rstrip(b"\n")
-        tail = os.pread(self._fd, limit, end - limit).rstrip(b"\n")
-        return tail if b"\r" in tail else os.pread(self._fd, limit, start)
+            return self.bytes_at(start, end - start).rstrip(b"\n")
+        tail = self.bytes_at(end - limit, limit).rstrip(b"\n")
+        return tail if b"\r" in tail else self.bytes_at(start, limit)
 
     def text(self, line: int) -> str:
         """The line as it is shown: of bars drawn over each other the last, sanitised, without tabs."""
-        raw = self.read(line)
-        shown = _last_state(raw)
-        start, end = self.span(line)
-        if end - start > LINE_SHOWN_BYTES and b"\r" not in raw:
-            return f"{shown} … (line of {end - start} bytes, cut)"
-        return shown
+        return self.text_of(self.span(line))
+
+    def text_of(self, span: Span) -> str:
+        """As `text`, for a line that need not be indexed."""
+        raw, size = self.read_span(span), span[1] - span[0]
+        if size > LINE_SHOWN_BYTES and b"\r" not in raw:
+            return f"{shown(raw)} … (line of {size} bytes, cut)"
+        return shown(raw)
+
+    def bytes_at(self, start: int, length: int) -> bytes:
+        """Bytes of the file; fewer at its end."""
+        return b"" if self._fd is None else os.pread(self._fd, length, start)
 
     def close(self) -> None:
         if self._fd is not None:
@@ -170,14 +199,13 @@ class LogIndex:
         self._whole = True
         self.hole = False
 
-    def _enter(self, size: int) -> None:
-        assert self._fd is not None
-        if size <= self._block:
+    def _enter(self, byte: int) -> None:
+        if byte <= self._block:
             self._starts.append(0)
             return
         self._whole = False
-        at = size - self._block
-        found = _starts_in(os.pread(self._fd, self._block, at), at)
+        at = byte - self._block
+        found = _starts_in(self.bytes_at(at, self._block), at)
         first = int(found[0]) if len(found) else at
         self._starts.append(first)
         self._end = first
@@ -198,7 +226,8 @@ def _starts_in(data: bytes, offset: int) -> "np.ndarray[tuple[int], np.dtype[np.
     return (places + offset + 1).astype(np.uint64)
 
 
-def _last_state(raw: bytes) -> str:
+def shown(raw: bytes) -> str:
+    """One line as it is shown."""
     if b"\r" in raw:
         raw = next((piece for piece in reversed(raw.split(b"\r")) if piece.strip()), b"")
     return clean(raw).replace("\n", " ").replace("\t", "    ")

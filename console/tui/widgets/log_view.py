@@ -1,9 +1,9 @@
 """A mirror file as scrolling text: only the rows in sight are read, sanitised and drawn."""
 
 import re
-import time
 from collections.abc import Iterable
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
@@ -13,19 +13,24 @@ from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.worker import Worker
 
-from console.tui.messages import LogAdvanced
-from console.tui.widgets.log_index import LogIndex
+from console.tui.messages import LogAdvanced, SearchEnded
+from console.tui.widgets.log_index import ADVANCE_BYTES, LogIndex, Span
+from console.tui.widgets.log_scan import BLOCK_BYTES, Matches, first_passing
 
-SCAN_SECONDS = 0.02
-"""How long one look may search for matching lines before it lets the keys through."""
+LOOK_SECONDS = 0.05
+"""However fast a log grows, it is looked at no more often than this."""
+PROGRESS_SECONDS = 0.1
 _ERROR = re.compile(r"\b(?:Traceback|[A-Z]\w*(?:Error|Exception)\b|CUDA out of memory|ERROR\b|FATAL)")
 _PLAIN, _BAD, _FOUND = Style(), Style(color="red"), Style(color="yellow", bold=True)
 _MATCH, _CURSOR, _MARKED = Style(reverse=True, bold=True), Style(reverse=True), Style(underline=True)
 
 
 class LogView(ScrollView, can_focus=True):
-    """One log. `look` is called by the screen while the view is visible; nothing is read otherwise."""
+    """One log. The screen calls `look`, or `grew` when it heard of new bytes, while the view is visible;
+    nothing is read otherwise. Searching and filtering go through the whole log, block by block.
+    """
 
     BINDINGS: ClassVar = [
         Binding("up,k", "move(-1)", show=False),
@@ -45,24 +50,36 @@ class LogView(ScrollView, can_focus=True):
         self.mark: int | None = None
         self.pattern: re.Pattern[str] | None = None
         self.needle = ""
+        self.progress: float | None = None
+        """How much of the log was searched or filtered, 0 to 1; None while neither goes on."""
+        self._told_at = float("-inf")
+        self._looked_at = float("-inf")
+        self._look_due = False
         self._findings: tuple[int, ...] = ()
-        self._matches: list[int] = []
-        self._scanned = 0
+        self._matches: Matches | None = None
+        self._filling: Worker[None] | None = None
+        self._searching: Worker[None] | None = None
         self._widest = 1
         self._rows: list[tuple[int, str | None]] | None = None
 
     def open(self, path: Path | None) -> None:
         """Show another mirror, from its end; the same one again changes nothing."""
-        if self.index is not None and self.index.path == path:
+        if path is not None and self.shows(path):
             return
         self.close()
         self.index = LogIndex(path) if path else None
-        self.follow, self.cursor, self.mark = True, 0, None
+        self.follow = True
         self._restart()
         self.look()
 
+    def shows(self, path: Path) -> bool:
+        """Whether this mirror is the one that is shown."""
+        return self.index is not None and self.index.path == path
+
     def close(self) -> None:
         """Let go of the file."""
+        self.cancel_search()
+        self._end_filling()
         if self.index:
             self.index.close()
             self.index = None
@@ -75,35 +92,69 @@ class LogView(ScrollView, can_focus=True):
         """Rows there are: lines of the log, or those that match the filter."""
         if self.index is None:
             return 0
-        return len(self._matches) if self.pattern else len(self.index)
+        return len(self.index if self._matches is None else self._matches)
 
     @property
     def current_line(self) -> int | None:
-        """Index of the line under the cursor, or None in an empty log."""
-        return self._line(self.cursor) if self.row_count else None
+        """Index of the line under the cursor; None in an empty log, or when the line isn't indexed."""
+        if self.index is None or not self.row_count:
+            return None
+        return self.index.line_at(self._span(self.cursor)[0])
+
+    def grew(self) -> None:
+        """Bytes were added to the mirror: look at once, or as soon as the last look is old enough."""
+        if not self._look_due:
+            self._look_due = True
+            self.call_later(self._look_in_time)
+
+    def _look_in_time(self) -> None:
+        wait = LOOK_SECONDS - (monotonic() - self._looked_at)
+        if wait > 0:
+            self.set_timer(wait, self.look)
+        else:
+            self.look()
 
     def look(self) -> None:
         """Take in what was appended and draw it when it is in sight."""
+        self._looked_at, self._look_due = monotonic(), False
         if self.index is None:
             return
-        advance = self.index.advance()
+        reading_on = self.follow or self.cursor >= self.row_count - 1
+        advance = self.index.advance(hold=not reading_on and self._matches is None)
+        changed = advance.grown or advance.reset
         if advance.reset:
             self._restart()
-        if advance.dropped:
+            self.set_filter(self.pattern)
+        if self._matches is None:
             self._shift(-advance.dropped)
-        if self._scan() or advance.grown or advance.reset or advance.dropped:
+        else:
+            matched, dropped = self._matches.advance(self.index.bytes_at, self.index.size)
+            self._shift(-dropped)
+            changed = changed or matched
+            if self._matches.seen_to + BLOCK_BYTES < self.index.size:
+                self.grew()
+        if advance.grown and self.index.end < self.index.size:
+            self.grew()
+        if changed:
             self._settle()
             self.post_message(LogAdvanced(self.row_count, self.follow))
 
     def set_filter(self, pattern: re.Pattern[str] | None) -> None:
-        """Show matching lines only; None shows all again."""
-        line = self.current_line
-        self.pattern = pattern
-        self._matches, self._scanned = [], 0
-        if pattern is None and line is not None:
-            self.cursor = line
-        self._scan()
-        self.cursor = min(self.cursor, max(0, self.row_count - 1))
+        """Show matching lines only, found from the end of the log on; None shows all again."""
+        here = self._span(self.cursor)[0] if self.row_count else None
+        self.cancel_search()
+        self._end_filling()
+        self.pattern, self._matches, self.mark = pattern, None, None
+        if self.index is None:
+            return
+        if pattern is None:
+            if here is not None and not self.follow:
+                self.go_to_byte(here)
+        else:
+            self._matches = Matches(pattern.search, self.index.whole_end)
+            self._filling = self.run_worker(self._fill(self._matches, self.index), group="filter")
+            self.follow = True
+            self.look()
         self._settle()
 
     def set_findings(self, start_bytes: Iterable[int]) -> None:
@@ -113,43 +164,58 @@ class LogView(ScrollView, can_focus=True):
             self._findings = places
             self.refresh()
 
-    def find(self, needle: str, step: int) -> bool:
-        """Move to the next (1) or previous (-1) row with `needle`, ignoring case; whether there is one."""
+    def find(self, needle: str, step: int) -> None:
+        """Begin to look for the next (1) or previous (-1) row with `needle`, ignoring case, in the whole log.
+
+        `SearchEnded` tells what came of it. An empty needle ends a search.
+        """
+        self.cancel_search()
         self.needle = needle
-        wanted, count = needle.casefold(), self.row_count
-        for distance in range(1, count + 1):
-            row = (self.cursor + step * distance) % count
-            if wanted in self._text(row).casefold():
-                self.go(row)
-                return True
         self.refresh()
-        return False
+        if self.index is not None and needle:
+            self._searching = self.run_worker(self._search(self.index, needle, step), group="search")
+
+    def cancel_search(self) -> None:
+        """Stop looking for the needle."""
+        if self._searching is not None:
+            self._searching.cancel()
+            self._searching = self.progress = None
 
     def go_to_finding(self, step: int) -> bool:
         """Move to the next or previous line that a finding rests on; whether there is one."""
-        if self.index is None:
+        if self.index is None or not self._findings:
             return False
-        self._reach(self._findings[:1])
-        lines = [line for byte in self._findings if (line := self.index.line_at(byte)) is not None]
-        if not lines:
-            return False
-        here = self.current_line or 0
-        ahead = [line for line in lines if (line - here) * step > 0]
-        target = (ahead or lines)[0 if step > 0 else -1]
         if self.pattern:
             self.set_filter(None)
-        self.go(target)
-        return True
+        start, end = self._span(self.cursor) if self.row_count else (0, 0)
+        ahead = [byte for byte in self._findings if (byte >= end if step > 0 else byte < start)]
+        return self.go_to_byte((ahead or self._findings)[0 if step > 0 else -1])
 
     def go(self, row: int) -> None:
         """Put the cursor on a row; following ends unless it is the last."""
         self.cursor = max(0, min(row, self.row_count - 1))
-        self.follow = self.cursor >= self.row_count - 1
+        self.follow = self.cursor >= self.row_count - 1 and not self._far_from_end
         self._settle()
         self.post_message(LogAdvanced(self.row_count, self.follow))
 
+    def go_to_byte(self, byte: int) -> bool:
+        """Put the cursor on the line that holds this byte of the log; whether the log has it."""
+        if self.index is None or byte >= self.index.size:
+            return False
+        if self._matches is not None:
+            self.go(self._matches.row_at(byte))
+            return True
+        if self.index.line_at(byte) is None:
+            self._enter(byte)
+        line = self.index.line_at(byte)
+        if line is not None:
+            self.go(line)
+        return line is not None
+
     def toggle_follow(self) -> None:
         self.follow = not self.follow
+        if self.follow:
+            self.action_last()
         self._settle()
 
     def toggle_wrap(self) -> None:
@@ -165,10 +231,10 @@ class LogView(ScrollView, can_focus=True):
 
     def raw(self) -> tuple[int, bytes] | None:
         """Offset and exact bytes of the line under the cursor."""
-        line = self.current_line
-        if self.index is None or line is None:
+        if self.index is None or not self.row_count:
             return None
-        return self.index.span(line)[0], self.index.read(line)
+        span = self._span(self.cursor)
+        return span[0], self.index.read_span(span)
 
     def action_move(self, step: int) -> None:
         if self.cursor + step < 0:
@@ -183,9 +249,13 @@ class LogView(ScrollView, can_focus=True):
 
     def action_first(self) -> None:
         self._fetch_older()
+        if self.index is not None and not self.index.hole:
+            self.go_to_byte(0)
         self.go(0)
 
     def action_last(self) -> None:
+        if self.index is not None and self._far_from_end:
+            self._enter(self.index.size)
         self.go(self.row_count - 1)
 
     @property
@@ -248,53 +318,83 @@ class LogView(ScrollView, can_focus=True):
     def _finding_on(self, row: int) -> bool:
         if self.index is None or not self._findings:
             return False
-        start, end = self.index.span(self._line(row))
+        start, end = self._span(row)
         return any(start <= byte < end for byte in self._findings)
 
-    def _line(self, row: int) -> int:
-        return self._matches[row] if self.pattern else row
+    def _span(self, row: int) -> Span:
+        """Where the line of a row is in the log."""
+        if self._matches is not None:
+            return self._matches.span(row)
+        return self.index.span(row) if self.index else (0, 0)
 
     def _text(self, row: int) -> str:
-        return self.index.text(self._line(row)) if self.index else ""
+        return self.index.text_of(self._span(row)) if self.index else ""
 
-    def _scan(self) -> bool:
-        """Test further lines against the filter, for a short while."""
-        if self.index is None or self.pattern is None:
-            return False
-        before, finish = len(self._matches), time.monotonic() + SCAN_SECONDS
-        while self._scanned < len(self.index) and time.monotonic() < finish:
-            if self.pattern.search(self.index.text(self._scanned)):
-                self._matches.append(self._scanned)
-            self._scanned += 1
-        return len(self._matches) != before
+    @property
+    def _far_from_end(self) -> bool:
+        """The next look won't come to the end of the log."""
+        index = self.index
+        return index is not None and self._matches is None and index.size - index.end > ADVANCE_BYTES
+
+    def _enter(self, byte: int) -> None:
+        """Index the log anew around a byte."""
+        if self.index is not None:
+            self._restart()
+            self.index.enter(byte)
+            self.index.advance()
 
     def _restart(self) -> None:
-        self._matches, self._scanned, self._widest = [], 0, 1
-        self.cursor, self.mark = 0, None
+        self._widest, self.cursor, self.mark = 1, 0, None
 
-    def _shift(self, lines: int) -> None:
-        """Lines were put before (positive) or dropped from (negative) the front."""
-        self._matches = [line + lines for line in self._matches if line + lines >= 0]
-        self._scanned = max(0, self._scanned + lines)
-        if self.pattern is None:
-            self.cursor = max(0, self.cursor + lines)
-            if self.mark is not None:
-                self.mark = max(0, self.mark + lines)
+    def _shift(self, rows: int) -> None:
+        """Rows were put before (positive) or dropped from (negative) the front."""
+        self.cursor = max(0, self.cursor + rows)
+        if self.mark is not None:
+            self.mark = max(0, self.mark + rows)
 
     def _fetch_older(self) -> None:
-        if self.index is None or not (added := self.index.older()):
-            return
-        self._shift(added)
-        if self.pattern:
-            self.set_filter(self.pattern)
+        if self.index is not None and self._matches is None:
+            self._shift(self.index.older())
 
-    def _reach(self, bytes_wanted: tuple[int, ...]) -> None:
-        """Go back in the file until the first of these bytes is indexed."""
-        for byte in bytes_wanted:
-            while self.index is not None and byte < self.index.base:
-                if not (added := self.index.older()):
-                    return
-                self._shift(added)
+    async def _fill(self, matches: Matches, index: LogIndex) -> None:
+        await matches.fill(index.bytes_at, self._matched_older, self._tell_progress)
+        self._filling = None
+        self._tell_progress(None)
+
+    def _matched_older(self, rows: int) -> None:
+        self._shift(rows)
+        self._settle()
+
+    def _end_filling(self) -> None:
+        if self._filling is not None:
+            self._filling.cancel()
+            self._filling = self.progress = None
+
+    async def _search(self, index: LogIndex, needle: str, step: int) -> None:
+        """From the cursor to one end of the log, then from the other end back to the cursor."""
+        if self._filling is not None:
+            await self._filling.wait()
+        wanted, shown, size = needle.casefold(), self.pattern, index.size
+        start, end = self._span(self.cursor) if self.row_count else (size, size)
+        found = await first_passing(
+            index.bytes_at,
+            ((0, start), (start, size)) if step < 0 else ((end, size), (0, end)),
+            step,
+            lambda text: wanted in text.casefold() and (shown is None or shown.search(text)),
+            self._tell_progress,
+        )
+        self._searching = None
+        if found is not None:
+            self.go_to_byte(found[0])
+        self._tell_progress(None)
+        self.refresh()
+        self.post_message(SearchEnded(needle, found is not None))
+
+    def _tell_progress(self, share: float | None) -> None:
+        self.progress = share
+        if share is None or monotonic() - self._told_at > PROGRESS_SECONDS:
+            self._told_at = monotonic()
+            self.post_message(LogAdvanced(self.row_count, self.follow))
 
     def _settle(self) -> None:
         """Size, scroll position and picture after any change."""

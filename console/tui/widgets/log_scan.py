@@ -1,0 +1,161 @@
+"""Lines of a log that pass a test, found block by block, so that keys come through between the blocks."""
+
+import asyncio
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from console.core.text import clean
+from console.tui.widgets.log_index import LINES_KEPT, Span, shown
+
+BLOCK_BYTES = 64 * 1024
+"""About a millisecond of work."""
+BLOCKS_A_LOOK = 8
+LONGEST_LINE_BYTES = 16 << 20
+"""A longer line is tested in pieces."""
+
+Read = Callable[[int, int], bytes]
+"""Bytes of the log from an offset on, so many."""
+Test = Callable[[str], object]
+"""Whether a line, as it is shown, is wanted."""
+Progress = Callable[[float], None]
+"""Hears how much was looked at, 0 to 1."""
+
+
+def scan(read: Read, start: int, end: int, step: int, test: Test) -> Iterator[tuple[list[Span], int]]:
+    """Of each block the lines that pass, in the order of looking, and how many bytes the block has.
+
+    `start` and `end` are ends of lines; `step` 1 looks from the first to the last line, -1 from the last on.
+    """
+    for at, data in _blocks(read, start, end, step):
+        yield _passing(at, data, test)[::step], len(data)
+
+
+async def first_passing(
+    read: Read, parts: Iterable[Span], step: int, test: Test, progress: Progress
+) -> Span | None:
+    """The first line that passes in these parts of the log, looked through one after the other."""
+    wanted, seen = list(parts), 0
+    whole = sum(end - start for start, end in wanted)
+    for start, end in wanted:
+        for spans, length in scan(read, start, end, step, test):
+            if spans:
+                return spans[0]
+            seen += length
+            progress(seen / whole)
+            await asyncio.sleep(0)
+    return None
+
+
+def _blocks(read: Read, start: int, end: int, step: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines with their offset. Ends early when the log became shorter."""
+    size = BLOCK_BYTES
+    while start < end:
+        length = min(size, end - start)
+        at = start if step > 0 else end - length
+        data = read(at, length)
+        if len(data) < length:
+            return
+        if length < end - start:
+            cut = data.rfind(b"\n") + 1 if step > 0 else data.find(b"\n", 0, -1) + 1
+            if not cut and size < LONGEST_LINE_BYTES:
+                size *= 2
+                continue
+            if step > 0:
+                data = data[: cut or length]
+            else:
+                at, data = at + cut, data[cut:]
+        yield at, data
+        start, end = (at + len(data), end) if step > 0 else (start, at)
+        size = BLOCK_BYTES
+
+
+def _passing(at: int, data: bytes, test: Test) -> list[Span]:
+    passing = [number for number, line in enumerate(_shown_lines(data)) if test(line)]
+    if not passing:
+        return []
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 0x0A) + 1
+    bounds = [0, *ends.tolist(), len(data)]
+    return [(at + bounds[number], at + bounds[number + 1]) for number in passing]
+
+
+def _shown_lines(data: bytes) -> Sequence[str]:
+    """The lines of a block as they are shown, all at once where no line has anything to hide."""
+    body = data.removesuffix(b"\n")
+    text = clean(body)
+    if b"\r" in body or text.count("\n") != body.count(b"\n"):
+        return [shown(line) for line in body.split(b"\n")]
+    return text.replace("\t", "    ").split("\n")
+
+
+class Matches:
+    """The lines that pass a filter: found from the end of the log backwards, and then as the log grows.
+
+    Holds at most `kept` of them, the newest.
+    """
+
+    def __init__(self, test: Test, end: int, *, kept: int = LINES_KEPT) -> None:
+        """`end`: of the last whole line when the filter was set."""
+        self.test = test
+        self._kept = kept
+        self._older = array("Q")  # ends and starts, the newest line first
+        self._newer = array("Q")  # starts and ends, the oldest line first
+        self._begun_at = self.seen_to = end
+        """Whole lines up to here were tested."""
+
+    def __len__(self) -> int:
+        return (len(self._older) + len(self._newer)) // 2
+
+    def span(self, row: int) -> Span:
+        """Where the matching line of this row is."""
+        newer = 2 * row - len(self._older)
+        if newer >= 0:
+            return self._newer[newer], self._newer[newer + 1]
+        return self._older[-newer - 1], self._older[-newer - 2]
+
+    def row_at(self, byte: int) -> int:
+        """Row of the line that begins at this byte, or of the next one."""
+        return bisect_left(range(len(self)), byte, key=lambda row: self.span(row)[0])
+
+    async def fill(self, read: Read, added: Callable[[int], None], progress: Progress) -> None:
+        """Look through the log from the end backwards; `added` hears how many rows came before the others."""
+        whole = left = self._begun_at
+        for spans, length in scan(read, 0, whole, -1, self.test):
+            for start, end in spans:
+                self._older.extend((end, start))
+            if spans:
+                added(len(spans))
+            if len(self) >= self._kept:
+                return
+            left -= length
+            progress(1 - left / whole)
+            await asyncio.sleep(0)
+
+    def advance(self, read: Read, size: int) -> tuple[bool, int]:
+        """Test some of what was appended; whether that changed anything, and how many rows were dropped.
+
+        A last line without newline counts as it stands, and is tested again when it has grown.
+        """
+        before = len(self._newer)
+        while self._newer and self._newer[-2] >= self.seen_to:
+            del self._newer[-2:]
+        for spans, length in islice(scan(read, self.seen_to, size, 1, self.test), BLOCKS_A_LOOK):
+            for span in spans:
+                self._newer.extend(span)
+            if read(self.seen_to + length - 1, 1) == b"\n":
+                self.seen_to += length
+        return len(self._newer) != before, self._drop()
+
+    def _drop(self) -> int:
+        over = len(self) - self._kept
+        if over <= 0:
+            return 0
+        gone = over + self._kept // 10
+        from_older = min(gone, len(self._older) // 2)
+        if from_older:
+            del self._older[-2 * from_older :]
+        del self._newer[: 2 * (gone - from_older)]
+        return gone
