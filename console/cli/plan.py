@@ -7,8 +7,7 @@ from typing import Any
 from console.cli.files import read_lab
 from console.cli.options import Json, Only, ProfileName, chosen
 from console.core.ledger.classic import classic_account
-from console.core.ledger.of_lab import architecture_of, device_of, setup_of
-from console.core.ledger.paper import paper_column
+from console.core.ledger.of_lab import architecture_of, prediction_of
 from console.core.plan.align import CHECKS
 from console.core.plan.launch import check_fit
 from console.core.plan.matrix import Configuration, Matrix, effective_settings, guard
@@ -95,10 +94,9 @@ def _configuration(lab: Profile, config: Configuration) -> dict[str, Any]:
 
 
 def _paper(lab: Profile, config: Configuration) -> dict[str, Any] | None:
-    setup, device = setup_of(lab, config), device_of(lab)
-    if setup is None or device is None:
+    column = prediction_of(lab, config)
+    if column.memory_bytes.number is None:
         return None
-    column = paper_column(setup, device)
     return {
         name: column.value(name).model_dump()
         for name in ("memory_bytes", "step_seconds", "tokens_per_second", "mfu")

@@ -125,8 +125,7 @@ def _slowest_step(profile: Profile, run: RunView) -> float | None:
     """
     if run.purpose != "matrix":
         return None
-    column = prediction_of(profile, profile.configuration(run.config))
-    return column.step_seconds.high if column is not None else None
+    return prediction_of(profile, profile.configuration(run.config)).step_seconds.high
 
 
 def _save_steps(run: RunView) -> int | None:

@@ -13,6 +13,7 @@ from console.engine.crew import Crew
 from console.engine.decisions import Decisions
 from console.engine.memory import peak_memory
 from console.engine.planning import matrix_run
+from console.engine.power import mean_power
 from console.engine.recorder import Recorder
 from console.engine.running import Running, RunRequest
 from console.engine.walking import WalkStopped
@@ -80,6 +81,7 @@ class MatrixWalk:
             run.id,
             logs=logs,
             peaks_memory=peaks,
+            power=mean_power(self.recorder, run),
         )
         self.recorder.record(ev.RowRecorded(at=self.recorder.now(), run=run.id, row=row))
 

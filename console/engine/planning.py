@@ -7,6 +7,7 @@ from console.core.ledger.of_lab import prediction_of
 from console.core.plan.launch import plan_launches
 from console.core.plan.matrix import Configuration, Mode, Settings, effective_settings
 from console.core.plan.profile import Profile, Smoke
+from console.core.record.predictions import planned_figures
 from console.engine.crew import Crew
 from console.engine.running import RunRequest
 from console.nodes.probes import run_probe
@@ -45,16 +46,13 @@ async def matrix_run(
 
 
 def matrix_settings(profile: Profile, config: Configuration) -> dict[str, object]:
-    """What the journal keeps of a configuration's plan: its settings, and `predicted_memory_bytes`.
+    """What the journal keeps of a configuration's plan: its settings, and what the ledger predicts.
 
-    The prediction is what the framework should reserve on the fullest device; where the ledger has none the
-    key is left out.
+    `predicted_memory_bytes` is what the framework should reserve on the fullest device. Where the ledger
+    has no prediction the keys are left out.
     """
     settings: dict[str, object] = effective_settings(profile.settings, config).model_dump(mode="json")
-    column = prediction_of(profile, config)
-    if column is not None and column.memory_bytes.number is not None:
-        settings["predicted_memory_bytes"] = round(column.memory_bytes.number)
-    return settings
+    return settings | planned_figures(prediction_of(profile, config))
 
 
 async def smoke_run(

@@ -8,6 +8,7 @@ from console.core.record.experiment import Experiment
 from console.core.record.gaps import degradation, rows_in_order, without_row
 from console.core.record.views import RunView
 from console.report.expectations import expectations
+from console.report.predicted import network_facts, prediction_cells
 from console.report.redaction import Redactor
 
 SCHEMA = 1
@@ -26,7 +27,7 @@ def record_document(experiment: Experiment, lang: Lang = "en") -> dict[str, Any]
         "outcome": experiment.outcome,
         "verdict": verdict(experiment, lang),
         "acceptance": _acceptance(experiment, lang),
-        "rows": [row.model_dump(mode="python") for row in rows_in_order(experiment)],
+        "rows": _rows(experiment),
         "without_row": {config: why for config, (why, _) in without_row(experiment).items()},
         "environment": _environment(experiment),
         "plan": _plan(experiment),
@@ -39,6 +40,13 @@ def record_document(experiment: Experiment, lang: Lang = "en") -> dict[str, Any]
     }
     plain: dict[str, Any] = redactor.plain(document)
     return plain | {"redactions": redactor.count}
+
+
+def _rows(experiment: Experiment) -> list[dict[str, Any]]:
+    cells = prediction_cells(experiment)
+    return [
+        row.model_dump(mode="python") | {"prediction": cells[row.id]} for row in rows_in_order(experiment)
+    ]
 
 
 def _acceptance(experiment: Experiment, lang: Lang) -> list[dict[str, Any]]:
@@ -61,6 +69,7 @@ def _environment(experiment: Experiment) -> dict[str, Any]:
         "degraded": degradation(experiment),
         "checklist_verdict": str(experiment.verdict) if experiment.verdict else None,
         "nodes": {name: dict(node.facts) for name, node in experiment.nodes.items()},
+        "network": network_facts(experiment),
     }
 
 

@@ -5,10 +5,12 @@ from typing import Any
 from console.core.record.acceptance import Lang, criteria, verdict
 from console.core.record.experiment import Experiment
 from console.core.record.gaps import degradation, ended_well, rows_in_order, without_row
+from console.core.record.network import network_of
 from console.report.answers import memory, speed
 from console.report.choice import choice
 from console.report.environment import node_lines
 from console.report.expectations import expectations
+from console.report.predicted import predicted
 from console.report.published import PUBLISHED, utilisation
 from console.report.redaction import Redactor
 from console.report.render import render
@@ -29,6 +31,8 @@ def _context(experiment: Experiment, lang: Lang) -> dict[str, Any]:
         "profile": profile,
         "nodes": node_lines(experiment),
         "degraded": degradation(experiment),
+        "network": network_of(experiment),
+        "predicted": predicted(experiment, lang),
         "rows": rows_in_order(experiment),
         "ended_well": {row.id: ended_well(experiment, row) for row in rows_in_order(experiment)},
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},

@@ -3,14 +3,18 @@
 import csv
 import io
 import json
+from typing import Any
 
 from console.core.record.acceptance import Lang, criteria, verdict
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
 from console.core.record.gaps import degradation, rows_in_order, without_row
+from console.core.record.network import network_of
+from console.core.record.predictions import predictions
 from console.report.document import record_document
 from console.report.environment import node_lines
 from console.report.expectations import expectations
+from console.report.predicted import prediction_cells
 from console.report.redaction import Redactor
 from console.report.render import render
 
@@ -28,6 +32,9 @@ _NUMBERS = (
     "steps",
 )
 
+_PREDICTED = ("memory_bytes", "step_seconds")
+_PARTS = ("predicted", "low", "high", "ratio", "made", "why")
+
 
 def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
     """The table, its blanks explained, the source of every number, and how it all came about."""
@@ -41,6 +48,8 @@ def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
         "rule": "LoRA" if experiment.profile.settings.tuner == "lora" else "Megatron",
         "nodes": node_lines(experiment),
+        "network": network_of(experiment),
+        "compared": predictions(experiment),
         "degraded": degradation(experiment),
         "verdict": verdict(experiment, lang),
         "criteria": criteria(experiment, lang),
@@ -67,7 +76,9 @@ def sheet_csv(experiment: Experiment) -> str:
     nodes = list(dict.fromkeys(node for row in rows for node in row.peak_memory_bytes))
     head = ["id", "title", "run", "parallel", *_NUMBERS]
     head += [f"peak_memory_bytes {node}" for node in nodes] + ["peak_source", "notes", "blanks"]
-    lines = [_line(row, nodes, redactor) for row in rows]
+    head += [f"{quantity} {part}" for quantity in _PREDICTED for part in _PARTS]
+    cells = prediction_cells(experiment)
+    lines = [_line(row, nodes, redactor) + _predicted(cells[row.id], redactor) for row in rows]
     for config, (why, _) in without_row(experiment).items():
         title = experiment.profile.configuration(config).title
         blank = [""] * (len(head) - 3)
@@ -91,6 +102,15 @@ def _line(row: Row, nodes: list[str], redactor: Redactor) -> list[str]:
         *("" if value is None else f"{value:.9g}" for value in numbers),
         *("" if size is None else str(size) for size in peaks),
         *(_cell(text, redactor) for text in (row.peak_source, "; ".join(row.notes), blanks)),
+    ]
+
+
+def _predicted(cells: dict[str, Any], redactor: Redactor) -> list[str]:
+    """Prediction, band, ratio and explanation of both quantities."""
+    return [
+        _cell(value, redactor) if isinstance(value, str) else "" if value is None else f"{value:.9g}"
+        for quantity in _PREDICTED
+        for value in (cells[quantity][part] for part in _PARTS)
     ]
 
 

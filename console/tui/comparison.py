@@ -2,10 +2,8 @@
 
 from functools import lru_cache
 
-from console.core.errors import InputError
 from console.core.ledger.columns import Circumstances, Column, Comparison, Value
-from console.core.ledger.of_lab import device_of, setup_of
-from console.core.ledger.paper import paper_column
+from console.core.ledger.of_lab import prediction_of
 from console.core.plan.matrix import Configuration, effective_settings
 from console.core.plan.profile import Profile
 from console.core.record.experiment import Experiment
@@ -75,13 +73,6 @@ class _Key:
 
 @lru_cache(maxsize=64)
 def _paper(key: _Key) -> tuple[Column | None, str]:
-    profile = key.profile
-    try:
-        setup, device = setup_of(profile, profile.configuration(key.config_id)), device_of(profile)
-        if setup is None:
-            return None, "the shapes of this model are not known to the ledger"
-        if device is None:
-            return None, "the profile names no device"
-        return paper_column(setup, device), ""
-    except InputError as error:
-        return None, f"{error.what}: {error.why}" if error.why else error.what
+    column = prediction_of(key.profile, key.profile.configuration(key.config_id))
+    missing = column.memory_bytes.missing
+    return (None, missing) if column.memory_bytes.number is None else (column, "")

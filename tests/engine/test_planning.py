@@ -21,18 +21,21 @@ def test_the_predicted_memory_goes_into_the_plan(config_id: str) -> None:
     config = profile.configuration(config_id)
     kept = matrix_settings(profile, config)
     column = prediction_of(profile, config)
-    assert column is not None
     assert column.memory_bytes.number is not None
     predicted = kept.pop("predicted_memory_bytes")
     assert predicted == round(column.memory_bytes.number)
     assert isinstance(predicted, int)
     assert 4 * GIB < predicted < 141 * GIB
+    assert kept.pop("predicted_memory_bytes_band") == [column.memory_bytes.low, column.memory_bytes.high]
+    assert kept.pop("predicted_step_seconds") == column.step_seconds.number
+    assert kept.pop("predicted_step_seconds_band") == [column.step_seconds.low, column.step_seconds.high]
     assert kept == effective_settings(profile.settings, config).model_dump(mode="json")
 
 
 def test_nothing_is_predicted_of_training_on_the_cpu() -> None:
     profile = read_lab("embedded").profile
-    assert "predicted_memory_bytes" not in matrix_settings(profile, profile.configuration("E0"))
+    kept = matrix_settings(profile, profile.configuration("E0"))
+    assert not [name for name in kept if name.startswith("predicted")]
 
 
 def test_a_row_is_the_same_with_and_without_the_prediction() -> None:

@@ -59,6 +59,7 @@ matrix:
     - {{id: G1, title: half the accumulation, mode: swift, varies: accumulation,
        settings: {{global_batch: 8}}}}
     - {{id: P2, title: pipeline, mode: megatron, varies: pipeline parallel, nodes: 2, pipeline_parallel: 2}}
+    - {{id: T2, title: tensor, mode: megatron, varies: tensor parallel, nodes: 2, tensor_parallel: 2}}
 """
 
 TINY = (

@@ -6,7 +6,7 @@ from console.core.errors import InputError
 from console.core.ledger.architecture import Architecture
 from console.core.ledger.catalogue import device as known_device
 from console.core.ledger.catalogue import model as known_model
-from console.core.ledger.columns import Column
+from console.core.ledger.columns import QUANTITIES, Column, Value
 from console.core.ledger.devices import Device
 from console.core.ledger.hf_config import read_config
 from console.core.ledger.methods import FULL_RECOMPUTE, NO_RECOMPUTE, SELECTIVE, Batch, Method
@@ -62,20 +62,28 @@ def setup_of(profile: Profile, config: Configuration) -> Setup | None:
     )
 
 
-def prediction_of(profile: Profile, config: Configuration) -> Column | None:
+def prediction_of(profile: Profile, config: Configuration) -> Column:
     """The paper column of a configuration of the lab.
 
-    None where nothing can be predicted: a model or device that the catalogue does not know, sizes that don't
-    fit together, training on the CPU or in 32 bits, for which the sums are not made.
+    Where nothing can be predicted every value says why: a model or device that the catalogue does not know,
+    sizes that don't fit together, training on the CPU or in 32 bits, for which the sums are not made.
     """
     try:
         settings = effective_settings(profile.settings, config)
-        if settings.use_cpu or settings.dtype == "float32":
-            return None
         setup, device = setup_of(profile, config), device_of(profile)
-        return paper_column(setup, device) if setup is not None and device is not None else None
-    except InputError:
-        return None
+    except InputError as error:
+        return _nothing(f"{error.what}: {error.why}" if error.why else error.what)
+    if setup is None:
+        return _nothing("the shapes of this model are not known to the ledger")
+    if device is None:
+        return _nothing("the profile names no device")
+    if settings.use_cpu or settings.dtype == "float32":
+        return _nothing("the sums are made for 16 bits on a GPU")
+    return paper_column(setup, device)
+
+
+def _nothing(why: str) -> Column:
+    return Column(**dict.fromkeys(QUANTITIES, Value(missing=why)))
 
 
 def _tiny_config(build: TinyModel) -> dict[str, Any]:

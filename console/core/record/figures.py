@@ -39,6 +39,8 @@ class Row(Frozen):
     peak_tflops: float | None = None
     """Sum over the devices of this run, dense, of the dtype that `peak_source` names."""
     peak_source: str = ""
+    power_watts: dict[str, float] = {}
+    """Mean power of each node's device while steps were made; nodes without a reading are left out."""
     final_loss: float | None = None
     steps: int = 0
     notes: tuple[str, ...] = ()

@@ -33,8 +33,10 @@ def build_row(
     *,
     logs: Mapping[str, LoggedRun],
     peaks_memory: Mapping[str, PeakMemory],
+    power: Mapping[str, Cell] | None = None,
 ) -> Row:
     """The row of a run. `logs` and `peaks_memory` are by node; nodes left out become blanks with a reason.
+    `power` is what each node's device drew, where that was read.
 
     Every number has at least one entry in `sources`, every blank its reason in `blanks`, both under the
     field's name; peak memory under `memory_key(node)`. Raises `KeyError` when the experiment has no such run.
@@ -56,7 +58,8 @@ def build_row(
         "final_loss": _final_loss(run, logs, speed.node),
     }
     memory = {memory_key(node): _memory(peaks_memory.get(node)) for node in run.nodes}
-    every = cells | memory
+    drawn = {f"power_watts.{node}": cell for node, cell in (power or {}).items()}
+    every = cells | memory | drawn
     return Row(
         id=run.config,
         title=config.title,
@@ -64,6 +67,7 @@ def build_row(
         parallel=config.parallel,
         peak_memory_bytes={node: _size(memory[memory_key(node)]) for node in run.nodes},
         peak_source=denominator.words,
+        power_watts={node: cell.value for node, cell in (power or {}).items() if cell.value is not None},
         steps=len(logs[speed.node].log.steps) if speed.node else 0,
         notes=(*remarks(experiment, run, logs, settings, speed.node), *speed.notes, *_over_peak(cells)),
         sources={name: cell.sources for name, cell in every.items() if cell.value is not None},

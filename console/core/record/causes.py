@@ -1,0 +1,131 @@
+"""Why a measurement lies outside the band of its prediction: only what recorded facts support.
+
+Each cause is a sentence with the figures that it rests on, in both languages. No cause is an answer too.
+"""
+
+from collections.abc import Iterator
+
+from console.core.record.experiment import Experiment
+from console.core.record.figures import Row
+from console.core.record.gaps import Both, ended_well
+from console.core.record.views import RunView
+
+GIB = 2**30
+
+IDLE_SHARE = 0.5
+"""Below this share of the power that a matrix product drew, the device mostly waited."""
+SHORT_SHARE = 0.9
+"""Rows fill less than this share of the token slots that the prediction assumed."""
+EXCHANGE_RATIO = 1.1
+
+
+def slower(experiment: Experiment, row: Row) -> Iterator[Both]:
+    """Causes of a step that took longer than predicted."""
+    yield from _waiting(experiment, row)
+    yield from _exchanging(experiment, row)
+    run = experiment.runs[row.run]
+    if any("NET/Socket" in seen.words for seen in run.transports):
+        yield "NCCL sent over TCP sockets (NET/Socket), not RDMA", "NCCL 走 TCP（NET/Socket），没有走 RDMA"
+
+
+def shorter(row: Row, slots: int | None, ratio_to_low: float) -> Iterator[Both]:
+    """Causes of a figure below its band: rows shorter than assumed, if they are that much shorter.
+
+    `ratio_to_low` is the measurement over the low end of the band; `slots` the token slots of a step.
+    """
+    if not slots or row.tokens_per_step is None:
+        return
+    share = row.tokens_per_step / slots
+    if share < SHORT_SHARE and share <= ratio_to_low:
+        seen = f"{row.tokens_per_step:,.0f}"
+        yield (
+            f"rows fill {seen} of the {slots:,} token slots of a step that were assumed",
+            f"每步 {slots:,} 个 token 位置里样本只填了 {seen} 个",
+        )
+
+
+def larger(experiment: Experiment, row: Row, node: str, size: int, high: float) -> Iterator[Both]:
+    """Causes of a peak above the prediction, which is of what torch reserves."""
+    run = experiment.runs[row.run]
+    reserved = framework_bytes(run)
+    source = " ".join(one.words for one in row.sources.get(f"peak_memory_bytes.{node}", ()))
+    if reserved is None or "driver" not in source:
+        return
+    if reserved > high:
+        return
+    outside = size - reserved
+    torch = f"{reserved / GIB:.1f} GiB"
+    if _sums_processes(experiment, row, size, reserved):
+        processes = len(run.nodes)
+        yield (
+            f"torch reserved {torch}, inside the band; the driver's figure is the same on all nodes of this "
+            f"one computer and holds the {processes} processes of the run together",
+            f"torch 预留 {torch}，在区间内；各节点其实是同一台计算机，驱动的数字相同，"
+            f"是 {processes} 个进程之和",
+        )
+        return
+    yield (
+        f"torch reserved {torch}, inside the band; the driver's figure has {outside / GIB:.1f} GiB more, "
+        "outside torch's allocator: CUDA context, NCCL and library buffers",
+        f"torch 预留 {torch}，在区间内；驱动的数字多出 {outside / GIB:.1f} GiB，"
+        "在 torch 分配器之外：CUDA 上下文、NCCL 与库的缓冲区",
+    )
+
+
+def framework_bytes(run: RunView) -> int | None:
+    """Most that torch had reserved on the rank that logs, by its own log lines."""
+    peaks = [step.memory_gib for step in run.steps if step.memory_gib is not None]
+    return round(max(peaks) * GIB) if peaks else None
+
+
+def _waiting(experiment: Experiment, row: Row) -> Iterator[Both]:
+    """Little power at little utilisation: the host sets the pace."""
+    for node, drawn in row.power_watts.items():
+        facts = experiment.nodes[node].facts if node in experiment.nodes else {}
+        full = facts.get("power_watts")
+        if not isinstance(full, int | float) or facts.get("matmul_tflops") is None:
+            continue
+        if drawn < IDLE_SHARE * full:
+            mfu = "" if row.mfu_lora is None else f", MFU {row.mfu_lora:.1%}"
+            yield (
+                f"{node} drew {drawn:.0f} W of the {full:.0f} W of a matrix product there{mfu}: "
+                "host-bound, launches and not arithmetic set the pace",
+                f"{node} 功耗 {drawn:.0f} W，同机矩阵乘为 {full:.0f} W{mfu}："
+                "受限于主机端的内核发射，不是算力",
+            )
+            return
+
+
+def _exchanging(experiment: Experiment, row: Row) -> Iterator[Both]:
+    """Tensor parallelism against the fastest run over as many devices without it."""
+    profile = experiment.profile
+    config = profile.configuration(row.id)
+    if config.tensor_parallel < 2 or row.steady_step_seconds is None:
+        return
+    others = [
+        (other.steady_step_seconds, other.id)
+        for other in experiment.rows.values()
+        if other.steady_step_seconds
+        and ended_well(experiment, other)
+        and profile.configuration(other.id).nodes == config.nodes
+        and profile.configuration(other.id).tensor_parallel == 1
+    ]
+    if not others:
+        return
+    seconds, name = min(others)
+    if row.steady_step_seconds > EXCHANGE_RATIO * seconds:
+        times = f"{row.steady_step_seconds / seconds:.2f}×"
+        yield (
+            f"communication in every layer: {times} the step of {name}, as many devices without "
+            "tensor parallelism",
+            f"每层都要通信：单步是 {name} 的 {times}，后者设备数相同但没有张量并行",
+        )
+
+
+def _sums_processes(experiment: Experiment, row: Row, size: int, reserved: int) -> bool:
+    nodes = list(row.peak_memory_bytes)
+    boots = {experiment.nodes[node].facts.get("boot_id") for node in nodes if node in experiment.nodes}
+    alike = set(row.peak_memory_bytes.values()) == {size}
+    return (
+        len(nodes) > 1 and len(boots) == 1 and None not in boots and alike and size >= len(nodes) * reserved
+    )

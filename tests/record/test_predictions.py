@@ -1,0 +1,179 @@
+"""Predictions beside measurements: which one counts, and causes only where a recorded fact supports them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.lab_story import GIB, Story, demo, seven_b_log, spark
+
+from console.core.record import events as ev
+from console.core.record.experiment import Experiment
+from console.core.record.figures import Source
+from console.core.record.network import network_of
+from console.core.record.predictions import UNEXPLAINED, Compared, predictions
+from console.report.onepage import one_page
+from console.report.sheet import sheet_markdown
+
+
+def story(**facts: Any) -> Story:
+    made = spark(only=("E0", "E1", "T2"))
+    made.run("E0", seven_b_log(60.0, 32768))
+    made.run("E1", seven_b_log(30.0, 32768), peaks={"node-a": 20 * GIB, "node-b": 20 * GIB})
+    for node in ("node-a", "node-b"):
+        made.add(ev.NodeDescribed, node=node, facts=facts)
+    return made
+
+
+def planned(experiment: Experiment, config: str, **settings: Any) -> Experiment:
+    run = experiment.runs[f"{config}-1"]
+    return replace(experiment, runs={**experiment.runs, run.id: replace(run, settings=settings)})
+
+
+def changed(experiment: Experiment, config: str, **fields: Any) -> Experiment:
+    row = experiment.rows[config].model_copy(update=fields)
+    return replace(experiment, rows={**experiment.rows, config: row})
+
+
+def of(experiment: Experiment, config: str, quantity: str) -> Compared:
+    (found,) = [one for one in predictions(experiment) if (one.config, one.quantity) == (config, quantity)]
+    return found
+
+
+def step_band(low: float, number: float, high: float) -> Mapping[str, Any]:
+    return {"predicted_step_seconds": number, "predicted_step_seconds_band": [low, high]}
+
+
+def memory_band(low: float, number: float, high: float) -> Mapping[str, Any]:
+    return {
+        "predicted_memory_bytes": round(number * GIB),
+        "predicted_memory_bytes_band": [low * GIB, high * GIB],
+    }
+
+
+def test_the_prediction_of_the_plan_counts() -> None:
+    experiment = planned(story().experiment, "E0", **step_band(50, 55, 65))
+    found = of(experiment, "E0", "step_seconds")
+    assert (found.made, found.predicted, found.inside, found.why) == ("before the run", 55, True, ("", ""))
+    assert found.ratio == pytest.approx(60 / 55)
+
+
+def test_without_one_todays_ledger_is_asked_and_that_is_said() -> None:
+    found = of(story().experiment, "E0", "memory_bytes")
+    assert found.made == "computed afterwards"
+    assert found.predicted is not None
+    assert found.predicted > 10 * GIB
+
+
+def test_what_can_not_be_predicted_says_why() -> None:
+    for one in predictions(demo().experiment):
+        assert one.predicted is None
+        assert one.missing == "the profile names no device"
+        assert one.why == ("", "")
+
+
+def test_a_gap_without_a_fact_is_unexplained() -> None:
+    experiment = planned(story().experiment, "E0", **step_band(5, 6, 7))
+    assert of(experiment, "E0", "step_seconds").why == UNEXPLAINED
+
+
+@pytest.mark.parametrize(("drawn", "says"), [(210.0, True), (600.0, False)])
+def test_little_power_means_that_the_host_sets_the_pace(drawn: float, says: bool) -> None:
+    experiment = planned(story(power_watts=700.0).experiment, "E0", **step_band(5, 6, 7))
+    experiment = changed(experiment, "E0", power_watts={"node-a": drawn})
+    why, _ = of(experiment, "E0", "step_seconds").why
+    assert ("host-bound" in why and "210 W of the 700 W" in why) is says
+    assert (why == UNEXPLAINED[0]) is not says
+
+
+def test_tensor_parallelism_is_held_against_as_many_devices_without_it() -> None:
+    made = story()
+    made.run("T2", seven_b_log(90.0, 32768))
+    experiment = planned(made.experiment, "T2", **step_band(25, 30, 35))
+    why, why_zh = of(experiment, "T2", "step_seconds").why
+    assert "communication in every layer: 3.00× the step of E1" in why
+    assert "E1" in why_zh
+
+
+def test_traffic_over_sockets_is_named() -> None:
+    made = story()
+    made.add(ev.TransportSeen, run="E1-1", node="node-a", words="NCCL 2.28: network Socket; NET/Socket/0")
+    experiment = planned(made.experiment, "E1", **step_band(5, 6, 7))
+    assert "NET/Socket" in of(experiment, "E1", "step_seconds").why[0]
+
+
+@pytest.mark.parametrize(("tokens", "explained"), [(3200.0, True), (25000.0, False), (32768.0, False)])
+def test_short_rows_explain_a_short_step_if_they_are_short_enough(tokens: float, explained: bool) -> None:
+    experiment = planned(story().experiment, "E0", **step_band(400, 500, 600))
+    found = of(changed(experiment, "E0", tokens_per_step=tokens), "E0", "step_seconds")
+    assert ("3,200 of the 32,768" in found.why[0]) is explained
+    assert (found.why == UNEXPLAINED) is not explained
+
+
+def logged(made: Story, config: str, reserved_gib: float) -> None:
+    made.add(
+        ev.StepLogged, run=f"{config}-1", step=1, total=2, loss=1.0, grad_norm=1.0, memory_gib=reserved_gib,
+        start_byte=0, end_byte=1, line=1,
+    )  # fmt: skip
+
+
+def driven(experiment: Experiment, config: str, **sizes: int) -> Experiment:
+    peaks = {name.replace("_", "-"): size for name, size in sizes.items()}
+    source = (Source(words="driver's figure for the run's processes"),)
+    sources = {f"peak_memory_bytes.{node}": source for node in peaks}
+    return changed(experiment, config, peak_memory_bytes=peaks, sources=sources)
+
+
+def test_memory_above_is_what_lies_outside_of_torch() -> None:
+    made = story()
+    logged(made, "E0", 18.0)
+    experiment = driven(made.experiment, "E0", node_a=24 * GIB)
+    why, _ = of(planned(experiment, "E0", **memory_band(17, 19, 21)), "E0", "memory_bytes").why
+    assert "torch reserved 18.0 GiB, inside the band" in why
+    assert "6.0 GiB more" in why
+    assert "CUDA context" in why
+
+
+def test_a_sum_over_one_computer_is_seen_as_one() -> None:
+    made = story(boot_id="one")
+    logged(made, "E1", 18.0)
+    experiment = driven(made.experiment, "E1", node_a=42 * GIB, node_b=42 * GIB)
+    why, _ = of(planned(experiment, "E1", **memory_band(17, 19, 21)), "E1", "memory_bytes").why
+    assert "2 processes of the run together" in why
+
+
+@pytest.mark.parametrize("reserved", [30.0, None])
+def test_torch_above_the_band_itself_is_unexplained(reserved: float | None) -> None:
+    made = story()
+    if reserved is not None:
+        logged(made, "E0", reserved)
+    experiment = driven(made.experiment, "E0", node_a=32 * GIB)
+    found = of(planned(experiment, "E0", **memory_band(17, 19, 21)), "E0", "memory_bytes")
+    assert found.why == UNEXPLAINED
+
+
+def reduced(made: Story, **answer: Any) -> None:
+    made.walk()
+    made.add(
+        ev.StepEnded, item="pair", step="all_reduce", node=None, command="probe all_reduce", outcome="passed",
+        seconds=9.0, answer={"sums_right": True, "ranks": {"node-a": {}, "node-b": {}}, **answer},
+    )  # fmt: skip
+
+
+def test_the_network_stands_in_the_environment() -> None:
+    made = story()
+    sizes = [{"bytes": 256 << 20, "seconds": 0.002}]
+    chosen = {"paths": ["P2P/CUMEM"], "version": "2.28.9"}
+    reduced(made, backend="nccl", sizes=sizes, busbw_bytes_per_second=134.2e9, transport=chosen)
+    found = network_of(made.experiment)
+    assert found is not None
+    assert (found.way, found.largest_bytes) == ("P2P/CUMEM, NCCL 2.28.9", 256 << 20)
+    for text in (sheet_markdown(made.experiment), one_page(made.experiment)):
+        assert "all-reduce over nccl (P2P/CUMEM, NCCL 2.28.9), 0.25 GiB in 0.002 s, busbw 134.2 GB/s" in text
+
+
+def test_a_network_that_failed_says_so() -> None:
+    made = story()
+    reduced(made, sums_right=False, backend=None, sizes=[], problems=["node-b: connection refused"])
+    assert "the all-reduce failed: node-b: connection refused" in sheet_markdown(made.experiment)
+    assert network_of(story().experiment) is None
