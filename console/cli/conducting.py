@@ -101,11 +101,13 @@ async def _with_screen(conductor: Conductor, wish: Wish) -> int:
     task.add_done_callback(tell)
     await app.run_async()
     if task.done():
+        app.raise_fault()
         return CODES[task.result()]
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
     await conductor.leave()
+    app.raise_fault()
     return LEFT
 
 

@@ -106,7 +106,9 @@ def replay(
     require_terminal(f"lab replay {shlex.quote(experiment)} --json")
     from console.tui.app import LabApp
 
-    LabApp(session, language, return_command=f"lab replay {shlex.quote(experiment)}").run()
+    app = LabApp(session, language, return_command=f"lab replay {shlex.quote(experiment)}")
+    app.run()
+    app.raise_fault()
     return 0
 
 
@@ -144,7 +146,9 @@ async def _watch(folder: Path, lang: str) -> None:
     session = WatchSession(folder)
     follower = asyncio.create_task(session.follow(), name="follower")
     try:
-        await LabApp(session, lang, return_command=f"lab watch {shlex.quote(str(folder))}").run_async()
+        app = LabApp(session, lang, return_command=f"lab watch {shlex.quote(str(folder))}")
+        await app.run_async()
+        app.raise_fault()
     finally:
         follower.cancel()
         with contextlib.suppress(asyncio.CancelledError):

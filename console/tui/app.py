@@ -101,6 +101,19 @@ class LabApp(App[Left]):
         """The last net before the terminal comes after all other filters."""
         return [*super().get_line_filters(), _ONLY_PRINTABLE]
 
+    def raise_fault(self) -> None:
+        """Raise the error of the console's own that ended the screens, if one did."""
+        if self._exception is not None:
+            raise self._exception
+
+    def _fatal_error(self) -> None:
+        """End the screens at once and leave the telling to whoever opened them.
+
+        Textual would draw the traceback with all locals, whole experiments among them: minutes of work in
+        the loop that renews the leases, and nothing that a user can read.
+        """
+        self._close_messages_no_wait()
+
     async def on_mount(self) -> None:
         # What is imported stays for good; collecting through it would hold up the keys for 100 ms.
         gc.collect()

@@ -1,20 +1,14 @@
 """Nothing that came from a node acts on the operator's terminal: checked on the bytes the terminal gets."""
 
-import fcntl
 import os
-import pty
 import re
-import select
-import struct
 import sys
-import termios
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.segment import Segment
+from support.terminal import Terminal
 from textual.color import Color
 
 from console.tui.paint import OnlyPrintable, plain, say
@@ -23,39 +17,6 @@ SEQUENCE = re.compile(
     rb"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP[^\x1b]*\x1b\\|\x1b[^\[\]P]"
 )
 KEYS = [bytes([key]) for key in b"\x1b2\r\x1b3]wb\x1bovvv45\r\x1b61d\x1bR\x1bs\x1b?\x1bLq"]
-
-
-class Terminal:
-    """A pty of 80 columns and 24 rows that keeps every byte it was sent."""
-
-    def __init__(self, argv: list[str], environment: dict[str, str]) -> None:
-        self.seen = b""
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execve(argv[0], argv, environment)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-
-    def read_until(self, done: Callable[[bytes], bool], what: str, seconds: float = 30.0) -> None:
-        deadline = time.monotonic() + seconds
-        while not done(self.seen):
-            assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-            if select.select([self.fd], [], [], 0.2)[0]:
-                try:
-                    self.seen += os.read(self.fd, 1 << 16)
-                except OSError:
-                    return
-
-    def press(self, key: bytes) -> None:
-        """Press a key and take what is drawn until nothing more comes."""
-        os.write(self.fd, key)
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and select.select([self.fd], [], [], 0.15)[0]:
-            self.seen += os.read(self.fd, 1 << 16)
-
-    def close(self) -> int:
-        status = os.waitpid(self.pid, 0)[1]
-        os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
 
 
 def run_app(kind: str, folder: Path) -> bytes:
