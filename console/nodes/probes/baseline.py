@@ -8,38 +8,19 @@ import platform
 from typing import Any
 
 from console.nodes.probes.kit import answer
-from console.nodes.probes.machine import (
-    clockwork,
-    cuda_version,
-    docker,
-    gpus,
-    memory_now,
-    pending_changes,
-    releases,
-)
+from console.nodes.probes.machine import facts
 
 
 def baseline(args: dict[str, Any]) -> dict[str, Any]:
     missing: dict[str, str] = {}
-    devices = gpus(missing)
-    first = devices[0] if devices else {}
+    found = facts(missing, args.get("images") or ())
+    first = found["gpus"][0] if found["gpus"] else {}
     return {
-        "architecture": platform.machine(),
-        "kernel": platform.release(),
         "hostname": platform.node(),
         "python": platform.python_version(),
-        **releases(),
-        "gpu_count": len(devices),
-        "gpu_name": first.get("name"),
-        "driver": first.get("driver"),
-        "cuda": cuda_version(missing),
+        **found,
         "sm_clock_mhz": first.get("sm_clock_mhz"),
         "sm_clock_max_mhz": first.get("sm_clock_max_mhz"),
-        "gpus": devices,
-        **memory_now(missing),
-        **clockwork(missing),
-        **docker(missing, args.get("images") or ()),
-        **pending_changes(missing),
         "missing": missing,
     }
 

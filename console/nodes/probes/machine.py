@@ -5,6 +5,7 @@ A value that can't be read is None; `missing` then holds the reason. Sizes are b
 
 import math
 import os
+import platform
 import re
 import shutil
 from collections.abc import Sequence
@@ -36,6 +37,26 @@ _MEMORY_FIELDS = {
 SMI_SECONDS = 10
 BLOCK_BYTES = 32 << 20
 """Size of the free blocks by which fragmentation is told: large allocations of a device driver need them."""
+
+
+def facts(missing: dict[str, str], images: Sequence[str] = ()) -> dict[str, Any]:
+    """What the machine is and what state it is in; `images` are those whose digests matter (none: all)."""
+    devices = gpus(missing)
+    first = devices[0] if devices else {}
+    return {
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        **releases(),
+        "gpu_count": len(devices),
+        "gpu_name": first.get("name"),
+        "driver": first.get("driver"),
+        "cuda": cuda_version(missing),
+        **memory_now(missing),
+        **clockwork(missing),
+        **docker(missing, images),
+        **pending_changes(missing),
+        "gpus": devices,
+    }
 
 
 def number(text: str | None) -> float | None:

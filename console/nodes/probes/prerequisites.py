@@ -5,39 +5,18 @@ names of the images whose digests matter. The facts are judged elsewhere, beside
 """
 
 import os
-import platform
 import shutil
 from pathlib import Path
 from typing import Any
 
 from console.nodes.probes.kit import answer
-from console.nodes.probes.machine import (
-    clockwork,
-    cuda_version,
-    docker,
-    gpus,
-    memory_now,
-    pending_changes,
-    releases,
-)
+from console.nodes.probes.machine import facts
 
 
 def prerequisites(args: dict[str, Any]) -> dict[str, Any]:
     missing: dict[str, str] = {}
-    devices = gpus(missing)
-    first = devices[0] if devices else {}
     return {
-        "architecture": platform.machine(),
-        "kernel": platform.release(),
-        **releases(),
-        "gpu_count": len(devices),
-        "gpu_name": first.get("name"),
-        "driver": first.get("driver"),
-        "cuda": cuda_version(missing),
-        **memory_now(missing),
-        **clockwork(missing),
-        **docker(missing, args.get("images") or ()),
-        **pending_changes(missing),
+        **facts(missing, args.get("images") or ()),
         "disk": {name: _room(name, str(path), missing) for name, path in (args.get("paths") or {}).items()},
         "missing": missing,
     }
