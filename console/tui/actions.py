@@ -74,9 +74,12 @@ LOCAL: dict[ScreenName, tuple[Action, ...]] = {
     "checklist": (Action("evidence", "enter", "screen.evidence", footer=True),),
     "runs": (
         Action("next_run", "e", "screen.next_run", footer=True),
+        Action("logs", "v", "screen.logs", footer=True),
         Action("other_node", "o", "screen.other_node", footer=True),
-        Action("panes", "v", "screen.panes", footer=True),
+        Action("panes", "p", "screen.panes", footer=True),
         Action("chart", "c", "screen.chart", footer=True),
+        Action("log_scale", "l", "screen.log_scale", footer=True),
+        Action("smooth", "a", "screen.smooth", footer=True),
         Action("zoom_in", "plus", "screen.zoom(1)"),
         Action("zoom_out", "minus", "screen.zoom(-1)"),
         Action("cursor_left", "comma", "screen.cursor(-1)"),

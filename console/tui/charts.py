@@ -1,9 +1,11 @@
 """Charts of a run, from its steps and its nodes' readings; what is drawn depends on the arguments only."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from statistics import median
 from typing import Literal
 
 from console.core.record.events import StepLogged
@@ -19,21 +21,40 @@ ChartName = Literal["loss", "grad_norm", "step_seconds", "tokens", "memory", "po
 BY_STEP: tuple[ChartName, ...] = ("loss", "grad_norm", "step_seconds", "tokens")
 BY_TIME: tuple[ChartName, ...] = ("memory", "power", "clock")
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red", "white", "bright_green")
+GAP_SPACINGS = 5
+"""Readings further apart than so many usual spacings are not joined by a line."""
+SMOOTHING = (0.0, 0.6, 0.9, 0.97)
+"""Weights of the mean up to a step in its smoothed value; 0 shows the values as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a chart over steps is looked at."""
+
+    log: bool = False
+    smoothing: float = 0.0
+
+
+PLAIN = Look()
 
 
 def chart_of(
     name: ChartName,
     experiment: Experiment,
     run: RunView,
-    readings: dict[str, Sequence[Reading]],
+    readings: Mapping[str, Sequence[Reading]],
     words: Words,
+    look: Look = PLAIN,
 ) -> Chart:
     """The chart of that name. Those of `BY_STEP` have steps on the x axis, those of `BY_TIME` minutes."""
     if name in BY_TIME:
-        return _by_time(name, experiment, run, readings, words)
+        return _by_time(name, experiment, run, readings, words, log=look.log and name != "memory")
     xs = tuple(float(step.step) for step in run.steps)
     ys = _values(name, experiment, run)
-    series = [Series("", xs, ys, "green")]
+    series = [Series("", xs, ys, "grey50" if look.smoothing else "green")]
+    if look.smoothing:
+        smooth = tuple(ema(ys, look.smoothing))
+        series.append(Series(words("chart.ema", weight=f"{look.smoothing:g}"), xs, smooth, "bold green"))
     if name == "loss" and run.evaluations:
         evals = tuple(float(seen.step) for seen in run.evaluations)
         series.append(
@@ -45,9 +66,57 @@ def chart_of(
                 points=True,
             )
         )
-    bad = [step for step, y in zip(xs, ys, strict=True) if y is not None and not math.isfinite(y)]
-    gap_words = words("chart.not_finite", n=len(bad), step=int(bad[0])) if bad else ""
-    return Chart(words(f"chart.{name}"), tuple(series), empty=words("chart.empty"), gap_words=gap_words)
+    return Chart(
+        _title(name, words, log=look.log),
+        tuple(series),
+        empty=_why_empty(name, run, words),
+        gap_words=_gap_words(xs, ys, words, log=look.log),
+        log=look.log,
+    )
+
+
+def _title(name: ChartName, words: Words, *, log: bool) -> str:
+    return words(f"chart.{name}") + (words("chart.log") if log else "")
+
+
+def ema(ys: Iterable[float | None], weight: float) -> list[float | None]:
+    """Exponential moving average without its bias to 0 at the start: what is not finite stays as it is.
+
+    `mean = weight * mean + (1 - weight) * y`, divided by `1 - weight ** n` (Kingma and Ba 2015, Adam, 3).
+    """
+    mean, n, smooth = 0.0, 0, list[float | None]()
+    for y in ys:
+        if y is None or not math.isfinite(y):
+            smooth.append(y)
+            continue
+        n += 1
+        mean = weight * mean + (1 - weight) * y
+        smooth.append(mean / (1 - weight**n))
+    return smooth
+
+
+def _gap_words(xs: Sequence[float], ys: Sequence[float | None], words: Words, *, log: bool) -> str:
+    """How many values could not be drawn, and where the first of them is."""
+    known = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]
+    bad = [x for x, y in known if not math.isfinite(y)]
+    low = [x for x, y in known if log and math.isfinite(y) and y <= 0]
+    found = [("chart.not_finite", bad), ("chart.not_positive", low)]
+    return " · ".join(words(key, n=len(at), step=int(at[0])) for key, at in found if at)
+
+
+def _why_empty(name: ChartName, run: RunView, words: Words) -> str:
+    if name == "tokens" and run.steps and run.dataset is None:
+        return words("chart.no_lengths")
+    if name in ("step_seconds", "tokens") and run.steps:
+        return words("chart.no_clock")
+    return words("chart.no_steps")
+
+
+def newest_at(name: ChartName, run: RunView, readings: Mapping[str, Sequence[Reading]]) -> datetime | None:
+    """When the chart's newest value came; of several nodes' the one that came least recently."""
+    if name in BY_STEP:
+        return run.steps[-1].at if run.steps else None
+    return min((readings[node][-1].arrived_at for node in run.nodes if readings.get(node)), default=None)
 
 
 def minutes(at: datetime, run: RunView) -> float:
@@ -88,8 +157,10 @@ def _by_time(
     name: ChartName,
     experiment: Experiment,
     run: RunView,
-    readings: dict[str, Sequence[Reading]],
+    readings: Mapping[str, Sequence[Reading]],
     words: Words,
+    *,
+    log: bool,
 ) -> Chart:
     read: dict[ChartName, Callable[[Reading], float | None]] = {
         "memory": lambda r: r.used_bytes / GIB,
@@ -108,14 +179,43 @@ def _by_time(
         ahead = min((r.arrived_at.timestamp() - r.at for r in mine), default=0.0)
         begun = run.planned_at.timestamp() - ahead
         values = [((r.at - begun) / 60, read[name](r)) for r in mine]
-        known = [(x, y) for x, y in values if y is not None]
-        series.append(Series(short[node], tuple(x for x, _ in known), tuple(y for _, y in known), colour))
+        drawn = _with_gaps([(x, y) for x, y in values if y is not None])
+        series.append(Series(short[node], tuple(x for x, _ in drawn), tuple(y for _, y in drawn), colour))
     levels = _memory_levels(experiment, run, readings, words) if name == "memory" else ()
-    return Chart(words(f"chart.{name}"), tuple(series), levels, empty=words("chart.empty"))
+    return Chart(
+        _title(name, words, log=log),
+        tuple(series),
+        levels,
+        empty=_why_no_readings(name, run, readings, words),
+        x_unit=words("chart.minutes"),
+        log=log,
+    )
+
+
+def _with_gaps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
+    """Readings with a gap wherever one came much later than they usually do: nothing is known in between."""
+    apart = [after - before for (before, _), (after, _) in pairwise(known)]
+    most = GAP_SPACINGS * median(apart) if apart else 0.0
+    drawn: list[tuple[float, float | None]] = [*known[:1]]
+    for (before, _), (after, y) in pairwise(known):
+        if after - before > most > 0:
+            drawn.append(((before + after) / 2, None))
+        drawn.append((after, y))
+    return drawn
+
+
+def _why_no_readings(
+    name: ChartName, run: RunView, readings: Mapping[str, Sequence[Reading]], words: Words
+) -> str:
+    newest = [readings[node][-1] for node in run.nodes if readings.get(node)]
+    missing = next((reading.gpu_missing for reading in newest if reading.gpu_missing), None)
+    if name != "memory" and missing:
+        return words("chart.no_gpu", why=missing)
+    return words("chart.no_readings")
 
 
 def _memory_levels(
-    experiment: Experiment, run: RunView, readings: dict[str, Sequence[Reading]], words: Words
+    experiment: Experiment, run: RunView, readings: Mapping[str, Sequence[Reading]], words: Words
 ) -> tuple[Level, ...]:
     """The smallest node's total, the use at which its guard acts, and what the plan predicted."""
     totals = {node: readings[node][-1].total_bytes for node in run.nodes if readings.get(node)}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from console.core.plan.custody import Sample
 from console.engine.session import Session
 
-KEPT = 2000
+KEPT = 1000
 """Readings per node; charts are a few hundred columns wide, and the journal keeps every reading."""
 
 
@@ -22,6 +22,8 @@ class Reading(NamedTuple):
     gpu_utilisation_percent: float | None
     gpu_power_watts: float | None
     gpu_sm_clock_mhz: float | None
+    gpu_missing: str | None
+    """Why the GPU's figures are absent."""
 
     @property
     def used_bytes(self) -> int:
@@ -38,6 +40,7 @@ def reading_of(arrived_at: datetime, sample: Sample) -> Reading:
         sample.gpu_utilisation_percent,
         sample.gpu_power_watts,
         sample.gpu_sm_clock_mhz,
+        sample.gpu_missing,
     )
 
 

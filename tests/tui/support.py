@@ -1,5 +1,6 @@
 """A session made by hand: events folded as the journal would, a still clock, mirrors in a folder."""
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -452,7 +453,15 @@ def story(folder: Path, *extra: ev.Event, steps: int = 61, read_only: bool = Fal
         path = session.log_path(run, node)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(log_text(run, count, 93, seconds))
+    settle(session)
     return session
+
+
+def settle(session: FakeSession) -> None:
+    """Make all mirrors as if their last bytes had come three seconds ago."""
+    written = session.clock.timestamp() - 3
+    for path in session.folder.glob("logs/*/*.log"):
+        os.utime(path, times=(written, written))
 
 
 def screen_text(app: App[Any]) -> str:

@@ -1,9 +1,11 @@
 """Charts: cut to the width without losing extremes, with gaps where values were not finite."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.waiting import until
@@ -12,11 +14,12 @@ from console.core.record import events as ev
 from console.tui import charts
 from console.tui.readings import reading_of
 from console.tui.screens.runs import RunsScreen
-from console.tui.widgets.chart_view import ChartView
+from console.tui.widgets.axes import RoundTicks
+from console.tui.widgets.chart_view import ChartView, Reader, _pieces
 from console.tui.widgets.decimate import decimate
 from console.tui.words import Words
 from tui.conftest import Opener
-from tui.support import at, screen_text, story
+from tui.support import at, sample, screen_text, story
 
 EN = Words("en")
 values = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
@@ -72,6 +75,148 @@ def test_tokens_need_the_measured_mean_length(folder: Path) -> None:
     assert math.isclose(chart.series[0].y[-1] or 0.0, 16 * 512.3 / 3.21, rel_tol=1e-6)
 
 
+@given(st.lists(values, max_size=60), st.sampled_from([0.6, 0.9, 0.97]))
+def test_smoothing_keeps_gaps_and_stays_between_the_extremes(ys: list[float | None], weight: float) -> None:
+    ys = [y if y is None or not math.isfinite(y) else math.fmod(y, 1e6) for y in ys]
+    smooth = charts.ema(ys, weight)
+    finite = [y for y in ys if y is not None and math.isfinite(y)]
+    for y, s in zip(ys, smooth, strict=True):
+        if y is None or not math.isfinite(y):
+            assert s is y or (s is not None and y is not None and math.isnan(s) == math.isnan(y))
+        else:
+            assert s is not None
+            assert min(finite) - 1e-3 <= s <= max(finite) + 1e-3
+
+
+def test_smoothing_starts_at_the_first_value_and_lags_behind() -> None:
+    smooth = charts.ema([2.0, 2.0, 1.0], 0.9)
+    assert smooth[:2] == [pytest.approx(2.0), pytest.approx(2.0)]
+    assert 1.0 < (smooth[2] or 0.0) < 2.0
+
+
+def test_a_smoothed_curve_is_named_and_the_raw_one_stays(folder: Path) -> None:
+    session = story(folder)
+    run = session.experiment.runs["E1-1"]
+    look = charts.Look(smoothing=0.9)
+    raw, smooth = charts.chart_of("loss", session.experiment, run, {}, EN, look).series
+    assert raw.y == tuple(step.loss for step in run.steps)
+    assert raw.name == ""
+    assert smooth.name == "EMA 0.9"
+    assert smooth.y[-1] != raw.y[-1]
+
+
+def test_a_log_axis_makes_gaps_of_what_has_no_logarithm_and_says_so(folder: Path) -> None:
+    session = story(folder)
+    step = session.experiment.runs["E1-1"].steps[-1]
+    session.happen(step.model_copy(update={"step": 62, "loss": 0.0}))
+    run = session.experiment.runs["E1-1"]
+    chart = charts.chart_of("loss", session.experiment, run, {}, EN, charts.Look(log=True))
+    assert chart.title == "loss, log"
+    assert chart.gap_words == "1 not above 0, first at step 62"
+    pieces = _pieces(chart.series[0], 100, log=True)
+    assert list(pieces.gaps) == [62.0]
+    assert pieces.curves[0][1][0] == pytest.approx(math.log10(run.steps[0].loss or 0.0))
+
+
+async def test_log_axis_and_smoothing_are_told_in_the_title(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        await pilot.press("l", "a")
+        await until(lambda: "loss, log" in screen_text(app), "the axis in the title")
+        last = session.experiment.runs["E1-1"].steps[-1]
+        assert f"━ {last.loss:.3f}  ━EMA 0.6 " in screen_text(app), "the raw value first"
+        await pilot.press("a", "a", "a", "l")
+        await until(lambda: "EMA" not in screen_text(app) and "log  " not in screen_text(app), "neither")
+        await pilot.press("c", "c", "c", "c", "a")
+        await until(lambda: "charts by time are not smoothed" in screen_text(app), "why nothing changed")
+
+
+async def test_levels_are_named_on_their_lines(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    run = session.experiment.runs["E1-1"]
+    planned = ev.RunPlanned(
+        at=run.planned_at,
+        run="E2-1",
+        config="E2",
+        attempt=1,
+        purpose="matrix",
+        launches=run.launches,
+        log_node=run.log_node,
+        settings={"predicted_memory_bytes": 60 << 30},
+    )
+    session.happen(planned)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        await until(lambda: "predicted 60" in screen_text(app), "what the plan predicted")
+        assert "total 122" in screen_text(app)
+        assert "guard acts 110" in screen_text(app)
+        await pilot.press("L")
+        await until(lambda: "总量 122" in screen_text(app), "wide letters too")
+
+
+def test_readings_that_stayed_away_leave_a_gap(folder: Path) -> None:
+    session = story(folder)
+    run = session.experiment.runs["E1-1"]
+    readings = {node: [reading_of(*one) for one in session.readings[node]] for node in run.nodes}
+    lost = readings["spark-a"][-30:-15]
+    readings["spark-a"] = [one for one in readings["spark-a"] if one not in lost]
+    a, b = charts.chart_of("memory", session.experiment, run, readings, EN).series
+    assert a.y.count(None) == 1
+    assert None not in b.y
+
+
+@pytest.mark.parametrize(
+    ("chart", "change", "words"),
+    [
+        ("loss", {"steps": 0}, "no step was logged"),
+        ("tokens", {"dataset": None}, "mean tokens per sample"),
+        ("step_seconds", {"steps": 1}, "two steps with the elapsed time"),
+    ],
+)
+def test_an_empty_chart_says_why(folder: Path, chart: str, change: dict[str, int], words: str) -> None:
+    session = story(folder, steps=change.get("steps", 61))
+    run = session.experiment.runs["E1-1"]
+    run = replace(run, dataset=None) if "dataset" in change else run
+    assert words in charts.chart_of(chart, session.experiment, run, {}, EN).empty  # type: ignore[arg-type]
+
+
+def test_gpu_charts_say_why_there_are_no_figures(folder: Path) -> None:
+    session = story(folder)
+    run = session.experiment.runs["E1-1"]
+    moment, without = sample(1, session.clock, 10.0)
+    found = reading_of(moment, without.model_copy(update={"gpu_missing": "no NVML on this node"}))
+    readings = {node: [found] for node in run.nodes}
+    chart = charts.chart_of("power", session.experiment, run, readings, EN)
+    assert chart.empty == "no values: no NVML on this node"
+
+
+@given(st.floats(-9e4, 9e4), st.floats(0.01, 1.0), st.integers(2, 8))
+def test_ticks_are_few_inside_and_told_apart(low: float, size: float, most: int) -> None:
+    size = size * max(abs(low), 0.1)
+    ticks = RoundTicks(most)
+    places = ticks.get_ticks(low, low + size)
+    assert 1 <= len(places) <= most
+    assert all(low - 1e-6 * size <= place <= low + 1.000001 * size for place in places)
+    labels = ticks.get_labels_for_ticks(places)
+    assert len(set(labels)) == len(labels)
+    assert max(map(len, labels)) <= 7
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0.1, 12.0, ["0.1", "1", "10"]),
+        (0.4, 12.0, ["0.5", "1", "2", "5", "10"]),
+        (1e-3, 1e3, ["0.001", "0.1", "10", "1000"]),
+        (1.0, 1.3, ["1", "1.1", "1.2", "1.3"]),
+    ],
+)
+def test_a_log_axis_is_labelled_with_the_values_themselves(
+    low: float, high: float, labels: list[str]
+) -> None:
+    ticks = RoundTicks(5, log=True)
+    assert ticks.get_labels_for_ticks(ticks.get_ticks(math.log10(low), math.log10(high))) == labels
+
+
 async def test_the_cursor_reads_the_same_step_in_all_charts(opened: Opener, folder: Path) -> None:
     session = story(folder)
     async with opened(session, screen="runs", size=(120, 40)) as (pilot, app, _):
@@ -81,9 +226,11 @@ async def test_the_cursor_reads_the_same_step_in_all_charts(opened: Opener, fold
         await pilot.pause()
         run = session.experiment.runs["E1-1"]
         step = run.steps[-12]
-        assert screen._cursor_x(run, by_time=False) == step.step
-        assert screen._cursor_x(run, by_time=True) == (step.at - run.planned_at).total_seconds() / 60
+        by_step, by_time = (screen.charts.reader(run, EN, by_time=wanted) for wanted in (False, True))
+        assert by_step == Reader(step.step, f"step {step.step}")
+        assert by_time == Reader((step.at - run.planned_at).total_seconds() / 60, f"step {step.step}")
         assert f"{step.loss:.3f}" in screen_text(app)
+        assert screen_text(app).count(f"step {step.step}") == 2, "either chart says where it is read"
 
 
 async def test_an_unchanged_chart_is_not_drawn_again(opened: Opener, folder: Path) -> None:
@@ -93,7 +240,7 @@ async def test_an_unchanged_chart_is_not_drawn_again(opened: Opener, folder: Pat
         chart = charts.chart_of("loss", session.experiment, session.experiment.runs["E1-1"], {}, EN)
         view.show(chart, cursor=None, x_range=None)
         assert not view.show(chart, cursor=None, x_range=None)
-        assert view.show(chart, cursor=5.0, x_range=None)
+        assert view.show(chart, cursor=Reader(5.0, "step 5"), x_range=None)
 
 
 async def test_a_run_without_any_value_draws(opened: Opener, folder: Path) -> None:

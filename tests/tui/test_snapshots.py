@@ -12,7 +12,7 @@ from console.core.record import events as ev
 from console.tui.actions import SCREENS
 from console.tui.app import LabApp, render_screenshot
 from tui.draw_readme import PICTURE, draw_window
-from tui.support import FakeSession, at, decision, item_four, opening, page, story, walk
+from tui.support import FakeSession, at, decision, item_four, opening, page, settle, story, walk
 
 SIZES = [(80, 24), (120, 40)]
 Compare = Callable[..., bool]
@@ -51,6 +51,25 @@ def test_decision(snap_compare: Compare, folder: Path, size: tuple[int, int]) ->
         await pilot.pause()
 
     assert snap_compare(shown(story(folder, decision())), terminal_size=size, run_before=opened)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("keys", [("v",), ("v", "v", "l", "a")], ids=["side", "merged-log-smooth"])
+def test_logs_together(
+    snap_compare: Compare, folder: Path, keys: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    session = story(folder)
+    session.log_grows("E1-1", "spark-a", b"[rank0]: both say this\nrank zero alone\n")
+    session.log_grows("E1-1", "spark-b", b"[rank1]: both say this\nrank one alone\n")
+    settle(session)
+    assert snap_compare(shown(session), terminal_size=size, run_before=on("runs", *keys))
+
+
+def test_runs_in_chinese_without_contact(snap_compare: Compare, folder: Path) -> None:
+    session = story(folder)
+    session.happen(ev.LinkChanged(at=session.clock, node="spark-b", state="down", why="no answer"))
+    session.clock += timedelta(seconds=40)
+    assert snap_compare(shown(session, "zh"), terminal_size=(80, 24), run_before=on("runs"))
 
 
 def test_checklist_while_an_item_runs(snap_compare: Compare, folder: Path) -> None:

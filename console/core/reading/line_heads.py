@@ -14,7 +14,8 @@ _HEADS = (
     r"\S{1,64}:\d+:\d+ \[\d+\] (?=NCCL )",
 )
 _HEAD = re.compile(f"(?:{'|'.join(_HEADS)})+")
-_STAMP = re.compile(rf"(?:^\W?|(?:Start|End) time of running main: )({_DATE})")
+_STAMP = re.compile(_DATE)
+_RUN_STAMP = " time of running main: "
 _STEP = re.compile(
     r"""['"](?:iteration|global_step(?:/max_steps)?)['"]: ?['"]?(\d{1,12})"""
     r"|^ *iteration +(\d{1,12})/ *\d+ \|"
@@ -33,20 +34,20 @@ class Head:
 def head_of(text: str) -> Head:
     """Take a line apart. Only times with a date count as stamps; others merely stand in front."""
     found = _HEAD.match(text)
+    end = found.end() if found else 0
     step = _STEP.search(text) if "iteration" in text or "global_step" in text else None
-    return Head(
-        text[found.end() :] if found else text,
-        int(step[1] or step[2]) if step else None,
-        _seconds(text),
-    )
+    stamp = None
+    if end or _RUN_STAMP in text:
+        stamp = _seconds(text[:end] or text.partition(_RUN_STAMP)[2])
+    return Head(text[end:], int(step[1] or step[2]) if step else None, stamp)
 
 
 def _seconds(text: str) -> float | None:
-    found = _STAMP.search(text) if ":" in text[:64] else None
+    found = _STAMP.search(text)
     if found is None:
         return None
     try:
-        at = datetime.fromisoformat(found[1].replace(",", "."))
+        at = datetime.fromisoformat(found[0].replace(",", "."))
     except ValueError:
         return None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime
-from time import monotonic
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,18 +15,24 @@ from textual.widgets import Input, Static
 
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
-from console.tui import charts, figures, signs
 from console.tui.actions import LOCAL, bindings
 from console.tui.messages import LogAdvanced, SearchEnded
-from console.tui.paint import cut, lines, plain, say
+from console.tui.paint import lines, say
 from console.tui.screens.base import LabScreen
+from console.tui.screens.runs_text import (
+    contact_text,
+    log_head_text,
+    matrix_text,
+    merged_head_text,
+    run_text,
+)
 from console.tui.screens.window import finding_rows
-from console.tui.widgets.chart_view import ChartView
+from console.tui.widgets.log_panes import MODES, LogPanes, Mode, NodeLog
 from console.tui.widgets.log_view import LOOK_SECONDS, LogView
+from console.tui.widgets.merged_view import MergedView
 from console.tui.widgets.panel import TextPanel
-from console.tui.words import Words
+from console.tui.widgets.run_charts import RunCharts
 
-CHART_SECONDS = 0.5
 PANES = ("both", "log", "charts")
 
 
@@ -34,7 +40,7 @@ class RunsScreen(LabScreen):
     """Follows the newest run and the node whose log counts, until the user chooses others."""
 
     CSS_PATH: ClassVar = ["base.tcss", "runs.tcss"]
-    AUTO_FOCUS = "#log"
+    AUTO_FOCUS = "#pane-0 LogView"
     BINDINGS = [*bindings(LOCAL["runs"])]
     name_of = "runs"
 
@@ -42,10 +48,7 @@ class RunsScreen(LabScreen):
         super().__init__()
         self._run: str | None = None
         self._node: str | None = None
-        self._chart: charts.ChartName = "loss"
-        self._cursor: int | None = None
-        self._zoom = 0
-        self._charts_at = float("-inf")
+        self._mode: Mode = "one"
         self._asking: str = ""
         self._looker: Timer | None = None
         self._end_listening: Callable[[], None] | None = None
@@ -54,18 +57,26 @@ class RunsScreen(LabScreen):
         yield Static(id="matrix")
         yield Static(id="run")
         yield Static(id="finding-line")
-        with Horizontal(id="charts"):
-            yield ChartView(id="chart-main")
-            yield ChartView(id="chart-memory")
+        with Horizontal(id="upper"):
+            yield RunCharts(id="charts")
             with Vertical(id="run-findings", classes="section"):
                 yield Static(id="finding-list")
-        yield Static(id="log-head")
-        yield LogView(id="log")
+        yield Static(id="contact")
+        yield LogPanes(id="logs")
         yield Input(id="ask")
 
     @property
     def log_view(self) -> LogView:
-        return self.query_one("#log", LogView)
+        """The log that the keys go to."""
+        return self.panes.view
+
+    @property
+    def panes(self) -> LogPanes:
+        return self.query_one("#logs", LogPanes)
+
+    @property
+    def charts(self) -> RunCharts:
+        return self.query_one("#charts", RunCharts)
 
     def on_mount(self) -> None:
         self.query_one("#ask").display = False
@@ -108,74 +119,62 @@ class RunsScreen(LabScreen):
         self.put("finding-line", rows[0] if rows else Text())
         self.query_one("#finding-line").display = bool(rows) and not self.has_class("-wide")
         self.put("finding-list", lines(rows) if rows else say((words("runs.none"), "grey62")))
-        node = self.shown_node(run)
-        self.log_view.open(self.lab.session.log_path(run.id, node))
-        self.log_view.set_findings(
-            active.finding.start_byte
-            for active in experiment.findings
-            if active.finding.start_byte is not None and active.run == run.id and active.node in (node, None)
-        )
-        self._draw_log_head(run, node)
-        self._draw_charts(experiment, run)
+        self.panes.show(self._logs(experiment, run), self.shown_node(run), self._mode)
+        self._draw_log_heads()
+        self._draw_contact(experiment, run, now)
+        readings = {node: self.lab.readings.of(node) for node in run.nodes}
+        self.charts.draw(experiment, run, readings, now, words)
+
+    def _logs(self, experiment: Experiment, run: RunView) -> list[NodeLog]:
+        """The run's logs by rank, each with the places that findings in it rest on."""
+        found = [active for active in experiment.findings if active.run == run.id]
+        return [
+            NodeLog(
+                launch.node,
+                launch.rank,
+                launch.node == run.log_node,
+                self.lab.session.log_path(run.id, launch.node),
+                tuple(
+                    active.finding.start_byte
+                    for active in found
+                    if active.finding.start_byte is not None and active.node in (launch.node, None)
+                ),
+            )
+            for launch in run.launches
+        ]
 
     def _look(self) -> None:
-        if self.log_view.display:
-            self.log_view.look()
+        self.panes.look()
 
     def _log_grew(self, run: str, node: str) -> None:
-        view = self.log_view
-        if view.display and view.shows(self.lab.session.log_path(run, node)):
-            view.grew()
+        self.panes.grew(self.lab.session.log_path(run, node))
+
+    def _draw_contact(self, experiment: Experiment, run: RunView, now: datetime) -> None:
+        logs = self.panes.in_sight()
+        latest = {log.node: self.lab.readings.latest(log.node) for log in logs}
+        heard = {node: reading.arrived_at if reading else None for node, reading in latest.items()}
+        grew = {log.node: written_at(log.path) for log in logs}
+        text = contact_text(experiment, run, heard, grew, now, self.words)
+        self.put("contact", text)
 
     @on(LogAdvanced)
-    def _log_advanced(self) -> None:
-        if run := self.shown_run(self.lab.session.experiment):
-            self._draw_log_head(run, self.shown_node(run))
+    def _draw_log_heads(self) -> None:
+        for pane in self.panes.panes():
+            if isinstance(pane.view, MergedView):
+                pane.put_head(merged_head_text(self.panes.in_sight(), pane.view, self.words))
+            elif pane.log_of is not None:
+                chosen = pane.view is self.log_view
+                pane.put_head(
+                    log_head_text(pane.log_of, pane.view, self.words, mode=self._mode, chosen=chosen)
+                )
 
     @on(SearchEnded)
     def _search_ended(self, event: SearchEnded) -> None:
         if not event.found:
             self.lab.tell(self.words("runs.no_match"))
 
-    def _draw_log_head(self, run: RunView, node: str) -> None:
-        self.put("log-head", log_head_text(run, node, self.log_view, self.words))
-
-    def _draw_charts(self, experiment: Experiment, run: RunView) -> None:
-        """At most twice a second, and only when charts are in sight."""
-        if not self.query_one("#charts").display or monotonic() - self._charts_at < CHART_SECONDS:
-            return
-        self._charts_at = monotonic()
-        readings = {node: self.lab.readings.of(node) for node in run.nodes}
-        for widget_id, name in (("chart-main", self._chart), ("chart-memory", "memory")):
-            view = self.query_one(f"#{widget_id}", ChartView)
-            if view.display:
-                by_time = name in charts.BY_TIME
-                view.show(
-                    charts.chart_of(name, experiment, run, readings, self.words),
-                    cursor=self._cursor_x(run, by_time=by_time),
-                    x_range=self._range(run, by_time=by_time),
-                )
-
-    def _cursor_x(self, run: RunView, *, by_time: bool) -> float | None:
-        """The reading cursor's place: one step, in the charts by time at the moment it was logged."""
-        if self._cursor is None or not run.steps:
-            return None
-        step = run.steps[min(self._cursor, len(run.steps) - 1)]
-        return charts.minutes(step.at, run) if by_time else float(step.step)
-
-    def _range(self, run: RunView, *, by_time: bool) -> tuple[float, float] | None:
-        """The same stretch of steps in all charts: each zoom halves it, around cursor or end."""
-        if not self._zoom or len(run.steps) < 2:
-            return None
-        shown = max(2, len(run.steps) >> self._zoom)
-        middle = len(run.steps) - 1 if self._cursor is None else self._cursor
-        first = max(0, min(middle - shown // 2, len(run.steps) - shown))
-        ends = run.steps[first], run.steps[min(len(run.steps) - 1, first + shown - 1)]
-        low, high = (charts.minutes(s.at, run) if by_time else float(s.step) for s in ends)
-        return (low, high) if high > low else None
-
     def _charts_changed(self) -> None:
-        self._charts_at = float("-inf")
+        self.charts.redraw_soon()
         self.redraw()
 
     def action_next_run(self) -> None:
@@ -183,7 +182,8 @@ class RunsScreen(LabScreen):
         ids, shown = list(experiment.runs), self.shown_run(experiment)
         if shown:
             self._run = ids[(ids.index(shown.id) + 1) % len(ids)]
-            self._node = self._cursor = None
+            self._node = None
+            self.charts.show_all()
             self._charts_changed()
 
     def action_other_node(self) -> None:
@@ -192,6 +192,15 @@ class RunsScreen(LabScreen):
             nodes = run.nodes
             self._node = nodes[(nodes.index(self.shown_node(run)) + 1) % len(nodes)]
             self.redraw()
+
+    def action_logs(self) -> None:
+        """One log, side by side, merged, and so on; a run on one node has but one log."""
+        run = self.shown_run(self.lab.session.experiment)
+        if run and len(run.launches) < 2:
+            self.lab.tell(self.words("runs.one_log"))
+            return
+        self._mode = MODES[(MODES.index(self._mode) + 1) % len(MODES)]
+        self.redraw()
 
     def action_panes(self) -> None:
         classes = [f"only-{pane}" for pane in PANES]
@@ -202,20 +211,25 @@ class RunsScreen(LabScreen):
         self.call_after_refresh(self._look)
 
     def action_chart(self) -> None:
-        names: tuple[charts.ChartName, ...] = (*charts.BY_STEP, "power", "clock")
-        self._chart = names[(names.index(self._chart) + 1) % len(names)]
+        self.charts.next_chart()
+        self._charts_changed()
+
+    def action_log_scale(self) -> None:
+        self.charts.toggle_log()
+        self._charts_changed()
+
+    def action_smooth(self) -> None:
+        if not self.charts.next_smoothing():
+            self.lab.tell(self.words("runs.not_smoothed"))
         self._charts_changed()
 
     def action_zoom(self, step: int) -> None:
-        self._zoom = max(0, min(8, self._zoom + step))
+        self.charts.zoom(step)
         self._charts_changed()
 
     def action_cursor(self, step: int) -> None:
-        run = self.shown_run(self.lab.session.experiment)
-        if run and run.steps:
-            last = len(run.steps) - 1
-            place = (last if self._cursor is None else self._cursor) + step
-            self._cursor = None if place > last else max(0, place)
+        if run := self.shown_run(self.lab.session.experiment):
+            self.charts.move_cursor(run, step)
             self._charts_changed()
 
     def action_follow(self) -> None:
@@ -285,7 +299,7 @@ class RunsScreen(LabScreen):
         else:
             self.log_view.find("", 1)
             self.log_view.set_filter(None)
-            self._cursor, self._zoom = None, 0
+            self.charts.show_all()
             self._charts_changed()
 
     def _close_ask(self) -> None:
@@ -294,69 +308,9 @@ class RunsScreen(LabScreen):
         self.redraw()
 
 
-def matrix_text(experiment: Experiment, shown: RunView | None, words: Words) -> Text:
-    """All configurations with their state, the shown run marked; smoke runs first."""
-    text = Text(" ", end="")
-    runs = [run for run in experiment.runs.values() if run.purpose != "matrix"]
-    entries = [(run.id, run.config, run.state) for run in runs]
-    for config in experiment.configurations:
-        attempts = experiment.runs_of(config)
-        last = attempts[-1] if attempts else None
-        entries.append((last.id if last else "", config, last.state if last else "planned"))
-    for run_id, config, state in entries:
-        found = signs.sign(signs.RUN, state)
-        here = shown is not None and run_id == shown.id
-        text.append(f" {plain(config)} ", "bold reverse" if here else "bold")
-        text.append(f" {found.glyph} {words.state(state)}  ", found.style)
-    return text
-
-
-def run_text(experiment: Experiment, run: RunView, now: datetime, words: Words, width: int) -> Text:
-    """What the run is, how its batch is put together, and where it stands."""
-    head = say((f" {plain(run.config)} ", "bold"))
-    config = next((c for c in experiment.profile.matrix.configurations if c.id == run.config), None)
-    if config and run.purpose == "matrix":
-        settings = {**experiment.profile.settings.model_dump(), **config.settings, **run.settings}
-        micro, batch = settings["micro_batch"], settings["global_batch"]
-        dp = config.data_parallel
-        head.append(f"{plain(config.title)} · {config.parallel}  ")
-        head.append(
-            f"{words('runs.global')} {batch} = {micro} × DP {dp} × {batch / (micro * dp):g}", "grey62"
-        )
-    last = run.last_step
-    tail = Text(end="")
-    if last:
-        tail.append(f"{words('runs.step')} {last.step}/{last.total or '?'}", "bold")
-        if run.outcome is None and (age := figures.stale(last.at, now)):
-            tail.append(f" · {words('runs.since')} {age} {words('window.ago')}", "yellow")
-        row = experiment.rows.get(run.config)
-        pace = [s for s in charts.step_interval_seconds(run.steps)[1:] if s is not None]
-        if row and row.run == run.id and row.steady_step_seconds is not None:
-            tail.append(f"  {figures.number(row.steady_step_seconds, 3)} s/it")
-        elif pace:
-            tail.append(f"  {figures.number(pace[-1], 3)} s/it")
-    if run.cause:
-        tail.append(f"  {plain(run.cause)}", "red")
-    head.truncate(max(0, width - min(tail.cell_len, width // 2) - 2), overflow="ellipsis")
-    return say(head, "  ", tail)
-
-
-def log_head_text(run: RunView, node: str, view: LogView, words: Words) -> Text:
-    """Whose log this is, whether it follows, and how long it is."""
-    rank = next((launch.rank for launch in run.launches if launch.node == node), 0)
-    kind = "runs.log_rank" if node == run.log_node else "runs.rank"
-    parts = [words("runs.log"), plain(node), words(kind, rank=rank)]
-    parts.append(words("runs.following") if view.follow else words("runs.stopped"))
-    parts.append(f"{view.row_count:,} {words('runs.lines')}".replace(",", " "))
-    text = say((" " + " · ".join(parts), "bold"))
-    if view.pattern:
-        text.append(f" · {words('runs.filtered')} {cut(plain(view.pattern.pattern), 20)}", "yellow")
-    if view.needle:
-        text.append(f" · /{cut(plain(view.needle), 20)}", "yellow")
-    if view.progress is not None:
-        text.append(f" · {words('runs.looking')} {view.progress:.0%}", "yellow")
-    if view.index is None or (not view.row_count and not view.pattern):
-        text.append(f" · {words('runs.no_log')}", "grey62")
-    elif view.index.hole:
-        text.append(f" · {words('runs.older')}", "yellow")
-    return text
+def written_at(path: Path) -> datetime | None:
+    """When the last bytes came into a mirror; None while there is none."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
+    except OSError:
+        return None

@@ -32,7 +32,7 @@ def _rows(actions: Sequence[Action], words: Words) -> list[Text]:
         say(
             ("  " + fit(action.shown_keys, 8), "bold cyan"),
             fit(words(f"action.{action.id}"), 30),
-            (tags[action.danger], "red" if action.danger == "ends" else "dim"),
+            (tags[action.danger] or words.hint(action.id), "red" if action.danger == "ends" else "dim"),
         )
         for action in actions
     ]

@@ -1,0 +1,131 @@
+"""Several logs at once: side by side, and merged, on small and large terminals."""
+
+from pathlib import Path
+
+from support.waiting import until
+from textual.pilot import Pilot
+
+from console.tui.app import LabApp, Left
+from console.tui.screens.runs import RunsScreen
+from console.tui.widgets.merged_view import MergedView, ranks_text
+from tui.conftest import Opener
+from tui.support import FakeSession, screen_text, story
+
+
+def two_logs(folder: Path) -> FakeSession:
+    session = story(folder)
+    session.log_grows("E1-1", "spark-a", b"[rank0]: both say this\nrank zero alone\n")
+    session.log_grows("E1-1", "spark-b", b"[rank1]: both say this\nrank one alone\n")
+    return session
+
+
+def screen_of(app: LabApp) -> RunsScreen:
+    screen = app.lab_screen
+    assert isinstance(screen, RunsScreen)
+    return screen
+
+
+async def to_merged(pilot: Pilot[Left], app: LabApp) -> MergedView:
+    await pilot.press("v", "v")
+    view = screen_of(app).log_view
+    assert isinstance(view, MergedView)
+    await until(lambda: "[0 1]" in screen_text(app), "a line that both ranks said")
+    return view
+
+
+async def test_logs_stand_side_by_side(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
+        await pilot.press("v")
+        await until(lambda: "rank zero alone" in screen_text(app), "the other node's log")
+        heads = next(line for line in screen_text(app).split("\n") if "rank 0" in line)
+        assert "spark-a · rank 0 · 5 lines" in heads
+        assert "▸spark-b · rank 1 · 66 lines" in heads
+        bodies = screen_text(app).split("\n")
+        assert any("both say this" in line[:40] and "both say this" in line[40:] for line in bodies)
+
+
+async def test_keys_go_to_the_chosen_log(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
+        await pilot.press("v", "o")
+        await until(lambda: "▸spark-a" in screen_text(app), "the next node chosen")
+        await pilot.press("up", "y")
+        assert app.clipboard == "[rank0]: both say this"
+        assert "spark-a · rank 0 · not following" in screen_text(app)
+
+
+async def test_a_wide_terminal_gives_way_to_a_narrow_one(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs", size=(120, 40)) as (pilot, app, _):
+        await pilot.press("v")
+        await until(lambda: "rank zero alone" in screen_text(app), "both logs")
+        await pilot.resize_terminal(70, 24)
+        await until(lambda: "rank zero alone" not in screen_text(app), "the chosen log alone")
+        assert "rank one alone" in screen_text(app)
+
+
+async def test_merged_lines_name_their_ranks_and_what_is_not_known(opened: Opener, folder: Path) -> None:
+    session = two_logs(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        text = screen_text(app)
+        assert " [0 1] both say this" in text
+        assert " [0]   rank zero alone" in text
+        assert "~[1]   rank one alone" in text, "which of the two came first nobody knows"
+        assert "merged 0:a 1:b · 67 lines · order: arrival, stamp, step, text; ~ unknown" in text
+        session.log_grows("E1-1", "spark-a", b"a later line\n")
+        await until(lambda: " [0]   a later line" in screen_text(app), "what arrived later, without doubt")
+        assert view.follow
+
+
+async def test_merged_rows_are_searched_filtered_and_copied(opened: Opener, folder: Path) -> None:
+    session = two_logs(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        await pilot.press("slash", *"zero", "enter")
+        await until(lambda: "rank zero alone" in view.marked_text(), "the match")
+        await pilot.press("ampersand", *"alone$", "enter")
+        await until(lambda: view.row_count == 2, "two matching rows")
+        session.log_grows("E1-1", "spark-b", b"more of it alone\nno\n")
+        await until(lambda: view.row_count == 3, "the new match")
+        await pilot.press("escape", "end", "up", "up", "y")
+        assert "more of it alone" in app.clipboard or "rank one alone" in app.clipboard
+        await pilot.press("b")
+        await pilot.pause()
+        assert "raw bytes" in screen_text(app)
+
+
+async def test_a_row_that_comes_in_above_leaves_the_cursor_on_its_line(opened: Opener, folder: Path) -> None:
+    session = two_logs(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        session.log_grows("E1-1", "spark-b", b"now\nthen\n")
+        await until(lambda: "then" in screen_text(app), "new lines of one node")
+        await pilot.press("up", "down", "up")
+        held, count = view.marked_text(), view.row_count
+        session.log_grows("E1-1", "spark-a", b"inserted\nnow\n")
+        await until(lambda: view.row_count == count + 1, "a row between others")
+        assert view.marked_text().split()[-1] == held.split()[-1] == "now"
+
+
+async def test_a_finding_is_found_in_the_merged_stream(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        await pilot.press("right_square_bracket")
+        await until(lambda: "▲" in screen_text(app).split("merged")[1], "the finding's mark")
+        assert "[1]" in view.marked_text()
+
+
+async def test_a_run_on_one_node_has_one_log(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
+        await pilot.press("e", "v")
+        await until(lambda: "this run has one log" in screen_text(app), "why nothing changed")
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "one, side by side, merged" in screen_text(app), "the help lists the key"
+
+
+def test_many_ranks_are_named_briefly() -> None:
+    every = range(16)
+    assert ranks_text([3], every) == "3"
+    assert ranks_text([0, 2, 5], every) == "0 2 5"
+    assert ranks_text(list(every), every) == "0-15"
+    assert ranks_text([0, 2, 5, 7, 9], every) == "5 of 16"
