@@ -24,14 +24,25 @@ def training(expectation: Expectation | None = PAIR) -> Diagnosis:
     return watched
 
 
-def sampled(watched: Diagnosis, seconds: int, *, stepping: bool = True, **readings: dict[str, float | None]):
+def sampled(watched: Diagnosis, seconds: int, **settings) -> Diagnosis:
+    return sampled_from(watched, 0, seconds, **settings)
+
+
+def sampled_from(
+    watched: Diagnosis,
+    first: int,
+    seconds: int,
+    *,
+    stepping: bool = True,
+    **readings: dict[str, float | None],
+) -> Diagnosis:
     """One reading a second of each node; `readings` are the fields by node, with _ for -."""
-    for second in range(seconds):
+    for second in range(first, first + seconds):
         if stepping:
             watched.facts("node-a", [step(4 + second, 2.7 - second / 1000)], float(second))
         for node, fields in readings.items():
             watched.sample(busy(node.replace("_", "-"), float(second), **fields))
-    watched.tick(float(seconds))
+    watched.tick(float(first + seconds))
     return watched
 
 

@@ -117,6 +117,63 @@ CASES = {
 }
 
 
+OTHER_WORDINGS = [
+    (
+        "oom-first-step",
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 23 GiB capacty)",
+    ),
+    ("host-oom", "torchrun: Signal 9 (SIGKILL) received by PID 4321"),
+    ("host-oom", "failed (exitcode: -9) local_rank: 0 (pid: 4321) of binary: /usr/bin/python3"),
+    ("nccl-error", "ncclInternalError: Internal check failed."),
+    ("peer-lost", "[rank1]: RuntimeError: [tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:4711"),
+    (
+        "peer-lost",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting",
+    ),
+    ("port-taken", "RuntimeError: bind failed, errno: 98, EADDRINUSE"),
+    (
+        "rendezvous-unreachable",
+        "[c10d] TCP client failed to connect/validate to host 10.0.0.1:29500 - timed out",
+    ),
+    (
+        "rendezvous-unreachable",
+        "The client socket has timed out after 60s while trying to connect to (a, 29500)",
+    ),
+    (
+        "flash-attention",
+        "[rank0]: ValueError: flash-attn v3 is not installed. Detected installations: FA2=True",
+    ),
+    ("flash-attention", "ImportError: /py/flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2E"),
+    ("flash-attention", "ValueError: The padding_free feature requires a flash attention implementation"),
+    ("transformer-engine", "OSError: libtransformer_engine.so: cannot open shared object file"),
+    ("transformer-engine", "ImportError: transformer_engine_torch.so: undefined symbol: nvrtcCompile"),
+    ("megatron-missing", "ModuleNotFoundError: No module named 'mcore_bridge'"),
+    ("megatron-missing", "ImportError: Megatron mode requires mcore-bridge>=1.5.0"),
+    ("nan-gradient", "RuntimeError: found Inf in local grad norm for bucket #3 in backward pass"),
+    ("dataset", "[ERROR:swift] Get dataset: /data/none from default file list failed"),
+    (
+        "model-download",
+        "requests.exceptions.ConnectionError: HTTPSConnectionPool: Max retries exceeded with url: /",
+    ),
+    ("wrong-gpu-build", "FATAL: kernel built for sm80-sm90, but running on sm121"),
+    (
+        "unknown-flag",
+        "sft.py: error: argument --tuner_type: invalid choice: 'lorra' (choose from 'lora', 'full')",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "line"), OTHER_WORDINGS)
+def test_another_wording_fires_the_same_rule_alone(rule: str, line: str):
+    assert ids(after_reading(f"{line}\n".encode())) == {rule}
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_line_that_training_goes_on_after_is_no_finding_any_more(rule: str):
+    went_on = "".join(STEP.format(number) for number in (80, 81, 82))
+    assert after_reading(f"{CASES[rule][0]}\n{went_on}".encode()).active == ()
+
+
 @pytest.mark.parametrize("rule", CASES)
 def test_the_line_fires_its_rule_alone_and_names_its_place(rule: str):
     text = CASES[rule][0]

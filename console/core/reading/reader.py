@@ -16,6 +16,7 @@ from console.core.reading.facts import (
     Progress,
     SwiftVersion,
     TopologyLine,
+    UnreadMetric,
 )
 from console.core.reading.formats import RECORD_MARKS, TEXT_RECORD_MARKS, Record
 from console.core.reading.lines import Block, LineBuffer, clean, excerpt, line_end, line_start
@@ -24,6 +25,7 @@ from console.core.reading.metrics import MetricReader
 from console.core.reading.nccl import NCCL_MARKS, nccl_key
 from console.core.reading.signatures import Signature
 from console.core.reading.tracebacks import TRACEBACK_MARKS, TracebackReader, rank_of
+from console.core.reading.unread import METRIC_MARKS, looks_like_metrics
 from console.core.reading.workers import WORKER_MARKS, WorkerTable
 
 ARGUMENTS_MARK = b"Arguments will be saved in: "
@@ -33,7 +35,7 @@ WINDOW_BYTES, OVERLAP_BYTES = 1 << 16, 1 << 12
 
 HOP_BYTES = WINDOW_BYTES // 4
 
-MOST_BARS, MOST_NCCL_LINES = 100, 500
+MOST_BARS, MOST_NCCL_LINES, MOST_UNREAD = 100, 500, 20
 
 Handler = Callable[[str, Place], Iterable[LogFact]]
 
@@ -59,6 +61,10 @@ class TrainLogReader:
         """Release of ms-swift: as printed, else the family ("3.x") that the format gives away."""
         self.info_seen = False
         """The log holds the framework's `[INFO:swift]` lines, so its end mark can be expected."""
+        self.unread = 0
+        """Lines that look like metrics and were not read; the first of them are facts."""
+        self._suspect: str | None = None
+        self._records = 0
         self._lines = LineBuffer(start_byte, start_line)
         self._metrics = MetricReader()
         self._tracebacks = TracebackReader()
@@ -110,6 +116,7 @@ class TrainLogReader:
             place = {"start_byte": block.start_byte + start, "end_byte": block.start_byte + end, "line": line}
             here = [(position - start, handlers) for position, handlers in hits[first:next_hit]]
             yield from self._line(data[start:end], place, here)
+            yield from self._left_over(place)
             cursor = end + 1
 
     def _hits(self, data: bytes) -> list[tuple[int, tuple[Handler, ...]]]:
@@ -139,6 +146,25 @@ class TrainLogReader:
             for handler in handlers:
                 yield from handler(text, place)
 
+    def _left_over(self, place: Place) -> Iterator[LogFact]:
+        """The line just read, when it looks like metrics and nothing took it for any."""
+        suspect, records = self._suspect, self._records
+        self._suspect, self._records = None, 0
+        if suspect is not None and not records:
+            self.unread += 1
+            if self.unread <= MOST_UNREAD:
+                yield UnreadMetric(**place, text=excerpt(suspect))
+
+    def _metric_like(self, text: str, place: Place) -> Iterator[LogFact]:
+        if looks_like_metrics(text):
+            self._suspect = text
+        yield from ()
+
+    def _final(self, text: str, place: Place) -> Iterator[LogFact]:
+        """The last record of logging.jsonl repeats the whole history."""
+        self._records += 1
+        yield from final_record(text, place)
+
     def _all_marks(self, signatures: Sequence[Signature]) -> tuple[tuple[bytes, tuple[Handler, ...]], ...]:
         """Literals to search for. A signature whose literal holds another mark rides along with that one."""
         marks: dict[bytes, list[Handler]] = {literal: [] for literal in RECORD_MARKS}
@@ -150,7 +176,8 @@ class TrainLogReader:
             (WORKER_MARKS, self._worker),
             ((DATASET_MARK,), self._dataset),
             ((ARGUMENTS_MARK,), self._arguments),
-            ((FINAL_MARK,), final_record),
+            ((FINAL_MARK,), self._final),
+            (METRIC_MARKS, self._metric_like),
             *(((literal,), self._mark(read)) for literal, read in MARKS),
         ]
         for literals, handler in groups:
@@ -176,6 +203,7 @@ class TrainLogReader:
             yield self._metric(record, place["start_byte"], place["end_byte"], place["line"])
 
     def _metric(self, record: Record, start_byte: int, end_byte: int, line: int) -> LogFact:
+        self._records += 1
         self._learn(formats.framework(record))
         self.version = self.version or formats.family(record)
         return self._metrics.fact(record, start_byte=start_byte, end_byte=end_byte, line=line)
@@ -237,6 +265,7 @@ class TrainLogReader:
     def _note(self, fact: LogFact) -> None:
         if isinstance(fact, Launch):
             self._datasets = 0
+            self._nccl.clear()
             self._metrics.resume_step = fact.resume_step
             self._learn(_framework_of_command(fact.argv))
         elif isinstance(fact, TopologyLine):

@@ -55,6 +55,14 @@ class NodeSituation:
     nccl: list[NcclLine] = field(default_factory=list)
     samples: deque[NodeSample] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
 
+    def launched_anew(self, launch: Launch, at: float) -> None:
+        """What an earlier process in the same log said is no longer so."""
+        self.launch, self.launched_at = launch, at
+        self.world = self.step = self.bar = None
+        self.ended = False
+        self.troubles.clear()
+        self.nccl.clear()
+
     def quiet_for(self, now: float) -> float | None:
         """Seconds without output, as far as the link allows to tell; None if it doesn't."""
         if self.output_at is None or self.link == "down":
@@ -131,7 +139,8 @@ class Situation:
                     self.saved_steps.add(fact.step)
                 self._move(fact, at)
             case Launch():
-                node.launch, node.launched_at = fact, at
+                node.launched_anew(fact, at)
+                self.finished = False
                 self._learn("megatron" if any("_megatron" in word for word in fact.argv) else "swift")
             case World():
                 node.world = fact
