@@ -72,11 +72,16 @@ class Conductor:
     async def leave(self) -> None:
         """Say goodbye in order: the guards keep the jobs until the last renewal runs out."""
         until = await self.guarding.leave()
+        await self.running.look_once()
         jobs = tuple(f"{run} on {node}" for run, node in self.recorder.experiment.running_jobs)
         if jobs:
-            restore = " and restore" if self.lending.owed else ""
-            words = f"jobs go on; without a console the nodes end them{restore} at {until:%H:%M} UTC"
-            self.recorder.record(ev.Noted(at=self.recorder.now(), words=words))
+            words = f"jobs go on; without a console the nodes end them at {until:%H:%M} UTC"
+            self.recorder.note(words, level="info")
+        if self.lending.owed:
+            words = (
+                f"the service is not back; without a console the guards bring it back at {until:%H:%M} UTC"
+            )
+            self.recorder.note(words)
         self.recorder.record(ev.ConsoleLeft(at=self.recorder.now(), running=jobs))
 
     def seal(self, texts: dict[str, str]) -> None:

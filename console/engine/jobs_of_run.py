@@ -15,6 +15,8 @@ from console.nodes import jobs
 GONE = ("vanished", "absent")
 """Without an exit status; absent: even the run folder is gone."""
 OVER = ("ended", *GONE)
+GRACE_SECONDS = 20.0
+"""Between SIGTERM and SIGKILL."""
 
 
 class JobsOfRun:
@@ -58,7 +60,7 @@ class JobsOfRun:
         """Ask every node that can be reached; record what changed. Raises `NEEDS_A_PERSON`."""
         await asyncio.gather(*(self._look(launch.node) for launch in self._launches))
 
-    async def stop(self, grace_seconds: float = 20.0) -> None:
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """End the jobs on every node that can be reached; what can't be ended is noted.
 
         Called again, it turns to the nodes that could not be reached before.
@@ -67,6 +69,7 @@ class JobsOfRun:
         await asyncio.gather(*(self._stop(node, grace_seconds) for node in nodes))
 
     async def _start(self, launch: NodeLaunch) -> None:
+        await self._end_leftovers(launch.node)
         plan = jobs.JobPlan(
             experiment=self._recorder.experiment.name,
             run=self._run,
@@ -87,6 +90,18 @@ class JobsOfRun:
         )
         if began.note:
             self._recorder.note(began.note, node=launch.node, run=self._run)
+
+    async def _end_leftovers(self, node: str) -> None:
+        """End jobs of runs that were given up without contact: they would share the memory with ours."""
+        for run in self._recorder.experiment.runs.values():
+            job = run.jobs.get(node)
+            if run.outcome is None or job is None or job.state in ("ended", "vanished"):
+                continue
+            earlier = JobsOfRun(self._recorder, self._crew, run.id, run.launches)
+            await earlier._look(node)
+            if (state := earlier.states.get(node)) is not None and state.state not in OVER:
+                await earlier._stop(node, GRACE_SECONDS)
+                await earlier._look(node)
 
     async def _look(self, node: str) -> None:
         try:

@@ -65,6 +65,20 @@ class Running:
         self._stop_wish[run] = reason
         self._woken.set()
 
+    async def look_once(self) -> None:
+        """Ask the nodes once about the run under way: what is then said of its jobs is no older than that."""
+        run = self._recorder.experiment.current_run
+        if run is None:
+            return
+        try:
+            await JobsOfRun(self._recorder, self._crew, run.id, run.launches).look()
+        except NodeError as error:
+            self._recorder.note(f"its job could not be looked at: {error.what}", node=error.node, run=run.id)
+
+    def abandon(self, run: str, why: str) -> None:
+        """Record the end of a run that is waited for no longer; its jobs are ended before the next start."""
+        self._end(run, "timed out", why, {})
+
     async def carry(self, request: RunRequest) -> RunView:
         """Start or adopt the run and return when it has ended and its logs are complete.
 

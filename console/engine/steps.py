@@ -78,6 +78,12 @@ class StepRunner:
             return await self._infer(member, limit)
         return await self._probe(step, member, limit)
 
+    def abandon(self, why: str) -> None:
+        """End the short run that a step out of time leaves under way."""
+        run = self.recorder.experiment.current_run
+        if run is not None and run.purpose == "smoke":
+            self.running.abandon(run.id, f"{why}; whether its job still runs there is not known")
+
     async def _probe(self, step: Step, member: Member, limit: float) -> Done:
         assert step.probe is not None
         interpreter = member.node.target.interpreter if step.probe == "baseline" else member.python

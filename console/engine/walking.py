@@ -17,6 +17,8 @@ from console.engine.recorder import Recorder
 from console.engine.steps import Done, StepRunner
 
 OUTPUT_KEPT = 4000
+OVERRUN_SECONDS = 30.0
+"""What a step may take beyond its limit, for its processes to be ended on the node."""
 DESCRIBES = ("baseline", "microbench", "imports", "environment", "components")
 """Probes whose answers also become facts of the node."""
 
@@ -144,7 +146,7 @@ class Walk:
         judgements: tuple[Judgement, ...] = ()
         outcome: Outcome
         try:
-            async with asyncio.timeout(limit + 30):
+            async with asyncio.timeout(limit + OVERRUN_SECONDS):
                 done = await with_contact(self.steps.crew, lambda: self.steps.run(step, member, limit))
         except NEEDS_A_PERSON:
             raise
@@ -153,6 +155,7 @@ class Walk:
             why = f"no contact with {silent}" if silent else "its processes were ended"
             done = Done({}, error=f"not done after {limit:.0f} s; {why}")
             outcome = "timed out"
+            self.steps.abandon(done.error)
         except NodeError as error:
             done, outcome = Done({}, error=error.render()), "failed"
         else:

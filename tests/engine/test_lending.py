@@ -1,15 +1,13 @@
 """A service lent and given back on embedded nodes: its state on each node, and how long it took."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.borrowed_lab import CHECKLIST, profile_with, serving
 from support.docker_engine import Standin, free_port
 from support.processes import end_processes_of
-from support.waiting import until
 
-from console.cli.files import shipped
 from console.core.plan.custody import ServiceTimes
 from console.core.plan.service import CommandService
 from console.core.record import events as ev
@@ -17,40 +15,6 @@ from console.core.record.experiment import fold
 from console.engine import returning
 from console.engine.returning import expected, history
 from console.journal import Journal, read_journal
-
-CHECKLIST = """
-name: small
-title: Small
-items:
-  - {number: 1, id: one, title: One, title_zh: 一, why: w, steps: [{id: do, title: Do, command: ["true"]}]}
-"""
-EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
-
-
-def profile_with(standins: dict[str, Standin], **more: object) -> str:
-    """The embedded lab, with a plain process that serves on every node."""
-    overrides = {
-        node: {"base_url": standin.url, "start": list(standin.process_argv())}
-        for node, standin in standins.items()
-    }
-    service = {
-        "kind": "command",
-        "name": "stand-in",
-        "start": ["true"],
-        "pid_file": "~/service.pid",
-        "log_file": "~/service.log",
-        "settle_seconds": 0.3,
-        "ready_timeout_seconds": 20,
-        "drain_seconds": 1,
-        "stop_seconds": 2,
-        "release_seconds": 2,
-        "engine_pattern": "no-such-engine-anywhere",
-        "canary": {"timeout_seconds": 3},
-        "overrides": overrides,
-    }
-    block = f"service: {json.dumps(service | more)}\n"
-    assert "service:\n  kind: none\n" in EMBEDDED
-    return EMBEDDED.replace("service:\n  kind: none\n", block)
 
 
 @pytest.fixture
@@ -64,23 +28,9 @@ def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     end_processes_of(tmp_path)
 
 
-async def started(lab, standins: dict[str, Standin]) -> None:
-    """Every node's service as somebody else started it."""
-    for name, standin in standins.items():
-        await lab.crew[name].node.run(
-            'setsid -f sh -c \'echo $$ >~/service.pid; exec "$@" >>~/service.log 2>&1\' sh "$@"',
-            args=standin.process_argv(),
-            timeout=20,
-        )
-    homes = [Path(member.places["home"]) for member in lab.crew.values()]
-    await until(
-        lambda: all("startup complete" in (home / "service.log").read_text() for home in homes), "both serve"
-    )
-
-
 async def test_each_node_has_its_state_and_the_restore_its_length(small_lab, standins) -> None:
     async with small_lab(CHECKLIST, profile=profile_with(standins)) as lab:
-        await started(lab, standins)
+        await serving(standins, lab.recorder.journal.folder)
         conductor, recorder = lab.conductor, lab.recorder
         await conductor.guarding.start()
         await conductor.lending.borrow()

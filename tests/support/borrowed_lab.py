@@ -1,0 +1,64 @@
+"""An embedded lab whose nodes serve something before the lab borrows them, with a stand-in for training."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from console.cli.files import shipped
+from support.docker_engine import Standin
+from support.local_node import LocalNode
+from support.window import ready
+
+NODES = ("node-a", "node-b")
+CHECKLIST = """
+name: small
+title: Small
+items:
+  - {number: 1, id: one, title: One, title_zh: 一, why: w, steps: [{id: do, title: Do, command: ["true"]}]}
+"""
+_EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
+_NO_SERVICE, _INTERPRETER = "service:\n  kind: none\n", '"@console"'
+
+
+def profile_with(standins: Mapping[str, Standin], *, trainer: Path | None = None, **more: object) -> str:
+    """The text of the profile; `trainer` runs instead of a training interpreter."""
+    service = {
+        "kind": "command",
+        "name": "stand-in",
+        "start": ["true"],
+        "pid_file": "~/service.pid",
+        "log_file": "~/service.log",
+        "settle_seconds": 0.3,
+        "ready_timeout_seconds": 20,
+        "drain_seconds": 1,
+        "stop_seconds": 2,
+        "release_seconds": 2,
+        "engine_pattern": "no-such-engine-anywhere",
+        "canary": {"timeout_seconds": 3},
+        "overrides": {
+            node: {"base_url": standin.url, "start": list(standin.process_argv())}
+            for node, standin in standins.items()
+        },
+    }
+    assert _NO_SERVICE in _EMBEDDED
+    text = (
+        _EMBEDDED.replace(_NO_SERVICE, f"service: {json.dumps(service | more)}\n") if standins else _EMBEDDED
+    )
+    return text.replace(_INTERPRETER, json.dumps(str(trainer))) if trainer else text
+
+
+def home_of(folder: Path, node: str) -> Path:
+    """Where an embedded node of the experiment in `folder` lives."""
+    return folder / "nodes" / node / "home"
+
+
+async def serving(standins: Mapping[str, Standin], folder: Path) -> None:
+    """Every node's service as somebody else started it, before there was a lab."""
+    for node, standin in standins.items():
+        home = home_of(folder, node)
+        home.mkdir(parents=True, exist_ok=True)
+        await LocalNode(home).run(
+            'setsid -f sh -c \'echo $$ >~/service.pid; exec "$@" >>~/service.log 2>&1\' sh "$@"',
+            args=standin.process_argv(),
+        )
+        await ready(standin)
