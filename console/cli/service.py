@@ -61,7 +61,7 @@ async def _status(hands: Hands) -> int:
     for node, health in found.items():
         print(f"{node}: {'healthy' if health.healthy else 'not healthy'}")
         for rung in health.rungs:
-            print(f"  {rung.state:11} {rung.name}: {rung.detail}")
+            print(f"  {rung.state:11} {rung.name}" + (f": {rung.detail}" if rung.detail else ""))
     for node, status in (await hands.guarding.statuses()).items():
         print(f"{node}: guard {'at work' if status.alive else 'not running'}; {status.detail}")
         if status.came_back_at is not None:
@@ -80,6 +80,9 @@ async def _stop(hands: Hands) -> int:
 
 
 async def _restore(hands: Hands) -> int:
+    if not hands.lending.owed:
+        print("nothing to restore: this experiment does not hold the service (another --out may); it is now:")
+        return await _status(hands)
     await hands.guarding.start()
     if not await hands.lending.give_back():
         return 3
