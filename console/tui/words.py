@@ -160,6 +160,8 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.looking": ("looking through the log", "正在查找日志"),
     "runs.no_match": ("no match", "无匹配"),
     "runs.copied": ("lines copied: {n}", "已复制 {n} 行"),
+    "runs.copied_one": ("copied 1 line", "已复制 1 行"),
+    "runs.byte": ("byte {byte}", "偏移 {byte}"),
     "runs.marked": ("marked; move and copy", "已标记；移动后复制"),
     "runs.no_findings": ("no finding has a place in this log", "此日志中无发现"),
     "runs.raw": ("raw bytes, line {line}, byte {byte}", "原始字节，第 {line} 行，偏移 {byte}"),
