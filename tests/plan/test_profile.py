@@ -6,7 +6,7 @@ import pytest
 
 from console.cli.files import shipped
 from console.core.errors import InputError
-from console.core.plan.profile import parse_profile
+from console.core.plan.profile import ModelSpec, parse_profile
 
 EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
 
@@ -83,3 +83,16 @@ def test_profile_file_that_is_not_there(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no profile"):
         read_lab(str(tmp_path / "absent.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("model", "title"),
+    [
+        ({"path": "{shared}/tiny-qwen2"}, "tiny-qwen2"),
+        ({"path": "~/models/mine/"}, "mine"),
+        ({"path": "Qwen/Qwen2.5-7B-Instruct"}, "Qwen/Qwen2.5-7B-Instruct"),
+        ({"path": "/mnt/weights", "name": "Qwen2.5-7B"}, "Qwen2.5-7B"),
+    ],
+)
+def test_what_people_call_the_model(model: dict[str, str], title: str) -> None:
+    assert ModelSpec.model_validate(model).title == title

@@ -105,10 +105,17 @@ class ModelSpec(Part):
     path: str
     """Hugging Face / ModelScope id, or a path on the nodes."""
     name: str | None = None
-    """Name in the ledger's catalogue, e.g. Qwen2.5-7B; none: the architecture of `build`."""
+    """Name in the ledger's catalogue, e.g. Qwen2.5-7B. The shapes of `build` come before it; where there is
+    neither, the ledger has no figures on paper."""
     model_type: str | None = None
     template: str | None = None
     build: TinyModel | None = None
+
+    @property
+    def title(self) -> str:
+        """What people call the model: its name, else its id, else the last part of its path."""
+        is_path = self.path[:1] in ("/", "~", "{", ".")
+        return self.name or (self.path.rstrip("/").rsplit("/", 1)[-1] if is_path else self.path)
 
 
 class Dataset(Part):
