@@ -8,9 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from console.core.record.events import StepLogged
 from console.core.record.experiment import Experiment
-from console.core.record.views import RunView
+from console.core.record.views import RunView, StepView
 from console.tui import figures
 from console.tui.figures import GIB
 from console.tui.readings import Reading
@@ -22,7 +21,7 @@ BY_STEP: tuple[ChartName, ...] = ("loss", "grad_norm", "step_seconds", "tokens")
 BY_TIME: tuple[ChartName, ...] = ("memory", "power", "clock")
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red", "white", "bright_green")
 GAP_SPACINGS = 5
-"""Readings further apart than so many usual spacings are not joined by a line."""
+"""Readings further apart than so many usual spacings, and stale meanwhile, are not joined by a line."""
 SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 """Weights of the mean up to a step in its smoothed value; 0 shows the values as they are."""
 
@@ -124,7 +123,7 @@ def minutes(at: datetime, run: RunView) -> float:
     return (at - run.planned_at).total_seconds() / 60
 
 
-def step_interval_seconds(steps: Sequence[StepLogged]) -> tuple[float | None, ...]:
+def step_interval_seconds(steps: Sequence[StepView]) -> tuple[float | None, ...]:
     """Seconds per step between one logged step and the one before it; None where the log carries no clock."""
     found: list[float | None] = [None] if steps else []
     for before, after in pairwise(steps):
@@ -195,10 +194,10 @@ def _by_time(
 def _with_gaps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
     """Readings with a gap wherever one came much later than they usually do: nothing is known in between."""
     apart = [after - before for (before, _), (after, _) in pairwise(known)]
-    most = GAP_SPACINGS * median(apart) if apart else 0.0
+    most = max(figures.STALE_SECONDS / 60, GAP_SPACINGS * median(apart)) if apart else 0.0
     drawn: list[tuple[float, float | None]] = [*known[:1]]
     for (before, _), (after, y) in pairwise(known):
-        if after - before > most > 0:
+        if after - before > most:
             drawn.append(((before + after) / 2, None))
         drawn.append((after, y))
     return drawn

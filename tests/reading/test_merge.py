@@ -155,6 +155,7 @@ def test_heads_are_taken_off_and_only_they() -> None:
         "[rank0]: loss": "loss",
         "[default3]:[2026-11-29 10:00:01,123] [INFO] up": "[INFO] up",
         "W1129 19:53:12.123456 12345 torch/run.py:1] slow": "torch/run.py:1] slow",
+        "[rank0]:[W1129 19:45:47.609631139 NCCL.cpp:7] leaks": "NCCL.cpp:7] leaks",
         "vm:6455:6460 [0] NCCL INFO ring": "NCCL INFO ring",
         "2026-11-29 10:00:01 - up": "up",
         "[INFO:swift] rank: 0, local_rank: 0": "[INFO:swift] rank: 0, local_rank: 0",

@@ -41,11 +41,16 @@ def test_decimation_keeps_extremes_and_order_and_counts_gaps(ys: list[float | No
     assert len(drawn) <= 2 * (width + 2 * len(pieces.curves))
 
 
+def logged(step: int, loss: float) -> ev.StepLogged:
+    """One more step of the run that is under way."""
+    return ev.StepLogged(
+        at=at(33), run="E1-1", step=step, total=93, loss=loss, grad_norm=1.0, start_byte=0, end_byte=1, line=1
+    )
+
+
 def test_a_loss_that_became_nan_is_marked_with_its_step(folder: Path) -> None:
     session = story(folder)
-    step = session.experiment.runs["E1-1"].steps[-1]
-    session.happen(step.model_copy(update={"step": 62, "loss": math.nan}))
-    session.happen(step.model_copy(update={"step": 63, "loss": math.inf}))
+    session.happen(logged(62, math.nan), logged(63, math.inf))
     chart = charts.chart_of("loss", session.experiment, session.experiment.runs["E1-1"], {}, EN)
     assert chart.gap_words == "2 not finite, first at step 62"
 
@@ -107,8 +112,7 @@ def test_a_smoothed_curve_is_named_and_the_raw_one_stays(folder: Path) -> None:
 
 def test_a_log_axis_makes_gaps_of_what_has_no_logarithm_and_says_so(folder: Path) -> None:
     session = story(folder)
-    step = session.experiment.runs["E1-1"].steps[-1]
-    session.happen(step.model_copy(update={"step": 62, "loss": 0.0}))
+    session.happen(logged(62, 0.0))
     run = session.experiment.runs["E1-1"]
     chart = charts.chart_of("loss", session.experiment, run, {}, EN, charts.Look(log=True))
     assert chart.title == "loss, log"

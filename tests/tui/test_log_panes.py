@@ -86,11 +86,19 @@ async def test_merged_rows_are_searched_filtered_and_copied(opened: Opener, fold
         await until(lambda: view.row_count == 2, "two matching rows")
         session.log_grows("E1-1", "spark-b", b"more of it alone\nno\n")
         await until(lambda: view.row_count == 3, "the new match")
-        await pilot.press("escape", "end", "up", "up", "y")
-        assert "more of it alone" in app.clipboard or "rank one alone" in app.clipboard
-        await pilot.press("b")
-        await pilot.pause()
-        assert "raw bytes" in screen_text(app)
+        await pilot.press("y")
+        assert app.clipboard.endswith("[1]   more of it alone")
+        await until(lambda: "copied 1 line " in screen_text(app), "how much was copied")
+
+
+async def test_raw_bytes_of_a_merged_row_are_those_of_every_rank(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
+        await to_merged(pilot, app)
+        await pilot.press("up", "up", "b")
+        await until(lambda: "rank 1, byte" in screen_text(app), "the bytes")
+        text = screen_text(app)
+        assert "[rank0]: both say this" in text
+        assert "[rank1]: both say this" in text
 
 
 async def test_a_row_that_comes_in_above_leaves_the_cursor_on_its_line(opened: Opener, folder: Path) -> None:
@@ -116,7 +124,10 @@ async def test_a_finding_is_found_in_the_merged_stream(opened: Opener, folder: P
 
 async def test_a_run_on_one_node_has_one_log(opened: Opener, folder: Path) -> None:
     async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
-        await pilot.press("e", "v")
+        await to_merged(pilot, app)
+        await pilot.press("e")
+        await until(lambda: "log · spark-a · rank 0, its log counts" in screen_text(app), "its one log")
+        await pilot.press("v")
         await until(lambda: "this run has one log" in screen_text(app), "why nothing changed")
         await pilot.press("question_mark")
         await pilot.pause()

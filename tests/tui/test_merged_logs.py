@@ -29,7 +29,7 @@ def test_common_lines_stand_once_without_their_rank(tmp_path: Path) -> None:
     logs = MergedLogs(paths)
     assert logs.look(0.0) is not None
     assert texts(logs) == ["01 up", "0 only 0", "1 only 1"]
-    assert logs.raw(0) == (0, b"[rank0]: up")
+    assert logs.raw(0) == [(0, 0, b"[rank0]: up"), (1, 0, b"[rank1]: up")]
     assert logs.look(1.0) is None, "nothing was appended"
 
 

@@ -8,7 +8,7 @@ _DATE = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?
 _HEADS = (
     rf"\[?{_DATE}\]?(?: - |[:,]? +|$)",
     r"\[\d\d:\d\d:\d\d(?:\.\d+)?\] *",
-    r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ",
+    r"\[?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?:\d+ )?",
     r"\[(?:rank|default|local_rank)? ?\d{1,5}\]:? *",
     r"[Rr]ank \d{1,5}(?:: |\| ?)",
     r"\S{1,64}:\d+:\d+ \[\d+\] (?=NCCL )",

@@ -165,7 +165,7 @@ class RunsScreen(LabScreen):
             elif pane.log_of is not None:
                 chosen = pane.view is self.log_view
                 pane.put_head(
-                    log_head_text(pane.log_of, pane.view, self.words, mode=self._mode, chosen=chosen)
+                    log_head_text(pane.log_of, pane.view, self.words, mode=self.panes.mode, chosen=chosen)
                 )
 
     @on(SearchEnded)
@@ -261,16 +261,29 @@ class RunsScreen(LabScreen):
         text = self.log_view.marked_text()
         self.app.copy_to_clipboard(text)
         self.log_view.mark = None
-        self.lab.tell(self.words("runs.copied", n=text.count("\n") + 1 if text else 0))
+        count = text.count("\n") + 1 if text else 0
+        self.lab.tell(self.words("runs.copied_one") if count == 1 else self.words("runs.copied", n=count))
 
     def action_raw(self) -> None:
         """The exact bytes of the line, escaped, so that nothing in them can act."""
-        if found := self.log_view.raw():
-            byte, raw = found
-            line = self.log_view.current_line or 0
-            number = self.log_view.index.number(line) if self.log_view.index else None
-            title = self.words("runs.raw", line=number or "?", byte=byte)
-            self.app.push_screen(TextPanel(title, Text(ascii(raw)[2:-1]), self.words("help.close")))
+        view, words = self.log_view, self.words
+        if isinstance(view, MergedView):
+            title = words("action.raw")
+            text = lines(
+                say(
+                    (f"{words('runs.rank', rank=rank)}, {words('runs.byte', byte=byte)}: ", "bold"),
+                    escaped(raw),
+                )
+                for rank, byte, raw in view.raws()
+            )
+        elif found := view.raw():
+            line = view.current_line
+            number = None if view.index is None or line is None else view.index.number(line)
+            title = words("runs.raw", line=number or "?", byte=found[0])
+            text = Text(escaped(found[1]))
+        else:
+            return
+        self.app.push_screen(TextPanel(title, text, words("help.close")))
 
     def _ask(self, what: str, value: str) -> None:
         self._asking = what
@@ -306,6 +319,10 @@ class RunsScreen(LabScreen):
         self.query_one("#ask").display = False
         self.log_view.focus()
         self.redraw()
+
+
+def escaped(raw: bytes) -> str:
+    return ascii(raw)[2:-1]
 
 
 def written_at(path: Path) -> datetime | None:

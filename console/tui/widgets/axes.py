@@ -12,7 +12,7 @@ ROUND = (1.0, 2.0, 5.0, 10.0)
 
 
 class RoundTicks(AxisFormatter):
-    """At most `most` ticks at round values, the last one with the unit.
+    """At most `most` ticks at round values, the first one with the unit.
 
     With `log`, the axis holds decimal logarithms of the values.
     """
@@ -36,7 +36,7 @@ class RoundTicks(AxisFormatter):
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
         labels = [_short(10**tick) for tick in ticks] if self._log else _labels(ticks)
-        return [*labels[:-1], f"{labels[-1]} {self._unit}".rstrip()] if labels else []
+        return [f"{labels[0]} {self._unit}".rstrip(), *labels[1:]] if labels else []
 
 
 def round_values(low: float, high: float, most: int) -> list[float]:

@@ -95,8 +95,9 @@ class LogPanes(Horizontal):
         return list(self._logs) if self.mode == "merged" else [p.log_of for p in self.panes() if p.log_of]
 
     def show(self, logs: Sequence[NodeLog], chosen: str, mode: Mode) -> None:
-        """Show these logs in this way; one way is left out where a run has a single log."""
+        """Show these logs in this way; a single log as it is."""
         had_focus = self.view.has_focus
+        mode = mode if len(logs) > 1 else "one"
         self._logs, self._chosen, self.mode = tuple(logs), chosen, mode
         for pane, log in zip_longest(self._panes, self._beside_each_other()):
             pane.open(log)

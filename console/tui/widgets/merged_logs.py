@@ -77,11 +77,13 @@ class MergedLogs:
         text = "" if line is None else self._indexes[log].text(line)
         return text if len(said) == 1 else head_of(text).body
 
-    def raw(self, number: int) -> tuple[int, bytes]:
-        """Offset and exact bytes of the row in the first log that has it."""
-        log, byte = self.said(number)[0]
+    def raw(self, number: int) -> list[tuple[int, int, bytes]]:
+        """Log, offset and exact bytes of the row in every log that has it."""
+        return [(log, byte, self._raw(log, byte)) for log, byte in self.said(number)]
+
+    def _raw(self, log: int, byte: int) -> bytes:
         line = self._indexes[log].line_at(byte)
-        return byte, b"" if line is None else self._indexes[log].read(line)
+        return b"" if line is None else self._indexes[log].read(line)
 
     def rests_on(self, number: int, log: int, byte: int) -> bool:
         """Whether this byte of this log is in the row."""

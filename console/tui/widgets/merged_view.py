@@ -79,7 +79,10 @@ class MergedView(LogView):
         number = self._number(self.cursor) if self.row_count else 0
         self.pattern, self.mark = pattern, None
         self._untest(0)
-        self.cursor = number if pattern is None else 0
+        if pattern is None:
+            self.cursor = number
+        else:
+            self.follow = True
         self.look()
         self._settle()
 
@@ -107,8 +110,12 @@ class MergedView(LogView):
             self.go((ahead or rows)[0 if step > 0 else -1])
         return bool(rows)
 
-    def raw(self) -> tuple[int, bytes] | None:
-        return self.logs.raw(self._number(self.cursor)) if self.logs and self.row_count else None
+    def raws(self) -> list[tuple[int, int, bytes]]:
+        """Rank, offset and exact bytes of the line under the cursor, of every log that has it."""
+        if self.logs is None or not self.row_count:
+            return []
+        found = self.logs.raw(self._number(self.cursor))
+        return [(self._ranks[log], byte, raw) for log, byte, raw in found]
 
     def _number(self, row: int) -> int:
         return self._passing[row] if self.pattern else row
