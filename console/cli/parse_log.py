@@ -75,6 +75,8 @@ def document(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> dict
             "warmup_steps": steady.warmup,
             "reason": steady.reason,
         },
+        "unread_metric_lines": log.unread_lines,
+        "unread": [{"line": one.line, "text": one.text} for one in log.unread],
         "checkpoints": [{"step": one.step, "path": one.path, "line": one.line} for one in log.checkpoints],
         "cause": _exception(cause) if cause else None,
         "tracebacks": [_exception(seen) for seen in log.tracebacks],
@@ -206,6 +208,9 @@ def _lines(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> Iterat
     yield f"steps       {_extent(log)}"
     yield f"steady      {_steady(steady)}"
     yield f"end         {log.ended_by or 'not seen'}"
+    if log.unread_lines:
+        first = log.unread[0]
+        yield f"unread      {log.unread_lines} lines that look like metrics; line {first.line}: {first.text}"
     cause = log.first_cause()
     if cause is not None:
         yield f"cause       {cause.kind}: {cause.message} (line {cause.line})"

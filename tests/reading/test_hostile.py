@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from console.core.reading.facts import StepMetrics
+from console.core.reading.facts import StepMetrics, UnreadMetric
 from console.core.reading.lines import LONGEST_LINE_BYTES, clean
 from console.core.reading.signatures import Signature
 from console.core.reading.trainlog import TrainLogReader, read_whole
@@ -101,7 +101,8 @@ def test_absurd_numbers_are_no_measurements() -> None:
 
 
 def test_a_step_of_a_thousand_digits_is_damage() -> None:
-    assert facts([b"{'loss': 1.0, 'iteration': '" + b"9" * 5000 + b"/8'}\n"]) == []
+    (unread,) = facts([b"{'loss': 1.0, 'iteration': '" + b"9" * 5000 + b"/8'}\n"])
+    assert isinstance(unread, UnreadMetric)
 
 
 def test_a_signature_is_found_with_its_groups_and_rank() -> None:

@@ -252,6 +252,13 @@ class NcclLine(LogFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadMetric(LogFact):
+    """A line that looks like metrics, which no format took. See `unread.py`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom(LogFact):
     """A line that matched a signature of `checklists/diagnosis.yaml`."""
 

@@ -21,6 +21,7 @@ from console.core.reading.facts import (
     TopologyLine,
     Traceback,
     TrainSummary,
+    UnreadMetric,
     WorkerFailure,
     World,
 )
@@ -57,6 +58,10 @@ class TrainLog:
     worker_failures: tuple[WorkerFailure, ...]
     symptoms: tuple[Symptom, ...]
     transport: Transport | None
+    unread: tuple[UnreadMetric, ...]
+    """The first lines that look like metrics and were not read."""
+    unread_lines: int
+    """How many there are of them; 0 is expected."""
     end: Ended | None
     ended_by: str | None
     """Which line shows the regular end; None if there is no such line."""
@@ -130,6 +135,8 @@ class TrainLogBuilder:
             worker_failures=self._all(WorkerFailure),
             symptoms=self._all(Symptom),
             transport=transport(self._all(NcclLine)),
+            unread=self._all(UnreadMetric),
+            unread_lines=reader.unread,
             end=end,
             ended_by=_ended_by(reader, end, summary, steps, final),
         )
@@ -143,7 +150,7 @@ class TrainLogBuilder:
 
 
 _MANY: frozenset[type[LogFact]] = frozenset(
-    {StepMetrics, EvalMetrics, CheckpointSaved, Traceback, WorkerFailure, Symptom, NcclLine}
+    {StepMetrics, EvalMetrics, CheckpointSaved, Traceback, WorkerFailure, Symptom, NcclLine, UnreadMetric}
 )
 
 

@@ -43,6 +43,8 @@ class Row(Frozen):
     """Mean power of each node's device while steps were made; nodes without a reading are left out."""
     final_loss: float | None = None
     steps: int = 0
+    unread_metric_lines: int | None = None
+    """Lines of the run's logs that look like metrics and were not read; None where nobody counted."""
     notes: tuple[str, ...] = ()
     sources: dict[str, tuple[Source, ...]] = {}
     blanks: dict[str, str] = {}

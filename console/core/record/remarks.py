@@ -24,6 +24,7 @@ def remarks(
     return (
         *_outcome(run, steps),
         *_unsound(steps),
+        *_unread(logs),
         *_attempts(experiment, run),
         *_adopted(run),
         *_transport(run, settings),
@@ -63,6 +64,15 @@ def _unsound(steps: Sequence[StepMetrics]) -> tuple[str, ...]:
     hidden = any(step.loss == 0 and _bad(step.grad_norm) for step in steps)
     why = "; loss 0.0 there is a NaN that the framework filtered" if hidden else ""
     return (f"loss or grad_norm not finite in {len(unsound)} of {len(steps)} steps ({shown}){why}",)
+
+
+def _unread(logs: Mapping[str, LoggedRun]) -> tuple[str, ...]:
+    return tuple(
+        f"{logged.log.unread_lines} lines of {logged.file} look like metrics and were not read, the first is "
+        f"line {logged.log.unread[0].line}"
+        for logged in logs.values()
+        if logged.log.unread_lines
+    )
 
 
 def _attempts(experiment: Experiment, run: RunView) -> tuple[str, ...]:

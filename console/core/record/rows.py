@@ -69,6 +69,7 @@ def build_row(
         peak_source=denominator.words,
         power_watts={node: cell.value for node, cell in (power or {}).items() if cell.value is not None},
         steps=len(logs[speed.node].log.steps) if speed.node else 0,
+        unread_metric_lines=sum(logged.log.unread_lines for logged in logs.values()) if logs else None,
         notes=(*remarks(experiment, run, logs, settings, speed.node), *speed.notes, *_over_peak(cells)),
         sources={name: cell.sources for name, cell in every.items() if cell.value is not None},
         blanks={name: cell.reason for name, cell in every.items() if cell.value is None},
