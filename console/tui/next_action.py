@@ -4,9 +4,8 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from console.core.record.events import StepLogged
 from console.core.record.experiment import Experiment
-from console.core.record.views import RunView
+from console.core.record.views import RunView, StepView
 from console.tui import figures
 from console.tui.words import Words
 
@@ -70,7 +69,7 @@ def seconds_left(run: RunView) -> float | None:
     return pace * max(0, last.total - last.step)
 
 
-def _seconds_between(before: StepLogged, after: StepLogged) -> float:
+def _seconds_between(before: StepView, after: StepView) -> float:
     """By the trainer's own clock when the log tells it: lines may reach the console many at a time."""
     if before.elapsed_seconds is not None and after.elapsed_seconds is not None:
         return max(0.0, after.elapsed_seconds - before.elapsed_seconds)

@@ -15,7 +15,7 @@ from console.tui import charts
 from console.tui.readings import reading_of
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets.axes import RoundTicks
-from console.tui.widgets.chart_view import ChartView, Reader, _pieces
+from console.tui.widgets.chart_view import ChartView, Reader, Series, _between, _pieces
 from console.tui.widgets.decimate import decimate
 from console.tui.words import Words
 from tui.conftest import Opener
@@ -235,6 +235,13 @@ async def test_the_cursor_reads_the_same_step_in_all_charts(opened: Opener, fold
         assert by_time == Reader((step.at - run.planned_at).total_seconds() / 60, f"step {step.step}")
         assert f"{step.loss:.3f}" in screen_text(app)
         assert screen_text(app).count(f"step {step.step}") == 2, "either chart says where it is read"
+
+
+def test_a_zoomed_curve_reaches_both_edges_and_fills_the_height() -> None:
+    whole = Series("", tuple(map(float, range(100))), tuple(float(100 - n) for n in range(100)))
+    part = _between(whole, 40.0, 60.0)
+    assert (part.x[0], part.x[-1]) == (39.0, 61.0)
+    assert max(y for y in part.y if y is not None) == 61.0, "what is out of sight does not press it flat"
 
 
 async def test_an_unchanged_chart_is_not_drawn_again(opened: Opener, folder: Path) -> None:

@@ -18,7 +18,7 @@ from console.tui.readings import KEPT, Readings
 from console.tui.screens.checklist import so_far
 from console.tui.screens.record import read_excerpt
 from tui.conftest import Opener
-from tui.support import GIB, NODES, FakeSession, at, opening, sample, screen_text, story, walk
+from tui.support import GIB, NODES, FakeSession, at, e0_done, opening, sample, screen_text, story, walk
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -71,7 +71,7 @@ async def test_without_colour_every_state_is_still_a_word(
 async def test_a_number_leads_to_the_line_it_came_from(opened: Opener, folder: Path) -> None:
     session = story(folder)
     row = session.experiment.rows["E0"]
-    step = session.experiment.runs["E0-1"].steps[-1]
+    step = [event for event in e0_done() if isinstance(event, ev.StepLogged)][-1]
     source = row.sources["final_loss"][0].model_copy(
         update={"start_byte": step.start_byte, "end_byte": step.end_byte, "line": step.line}
     )

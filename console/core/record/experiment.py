@@ -20,6 +20,7 @@ from console.core.record.views import (
     RunView,
     ServiceOnNode,
     ServiceView,
+    StepView,
 )
 
 TIMELINE_LINES = 200
@@ -297,7 +298,7 @@ def _job_seen(state: Experiment, event: ev.JobSeen) -> Changes:
 
 def _step_logged(state: Experiment, event: ev.StepLogged) -> Changes:
     assert event.run is not None
-    return _run(state, event, steps=(*state.runs[event.run].steps, event))
+    return _run(state, event, steps=(*state.runs[event.run].steps, StepView.of(event)))
 
 
 def _evaluated(state: Experiment, event: ev.Evaluated) -> Changes:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from console.core.plan.checklist import ItemState
 from console.core.reading.diagnosis import Finding
@@ -72,6 +72,33 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True)
+class StepView:
+    """One logged step as screens draw it: a run has thousands, and the journal keeps the whole events."""
+
+    at: datetime
+    step: int
+    total: int | None
+    loss: float | None
+    grad_norm: float | None
+    elapsed_seconds: float | None
+    memory_gib: float | None
+    end_byte: int
+
+    @classmethod
+    def of(cls, event: StepLogged) -> Self:
+        return cls(
+            event.at,
+            event.step,
+            event.total,
+            event.loss,
+            event.grad_norm,
+            event.elapsed_seconds,
+            event.memory_gib,
+            event.end_byte,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One attempt at one configuration."""
 
@@ -84,7 +111,7 @@ class RunView:
     log_node: str
     settings: Mapping[str, Any]
     jobs: Mapping[str, JobView] = field(default_factory=dict)
-    steps: tuple[StepLogged, ...] = ()
+    steps: tuple[StepView, ...] = ()
     evaluations: tuple[Evaluated, ...] = ()
     dataset: DatasetMeasured | None = None
     parameters: ParametersCounted | None = None
@@ -105,7 +132,7 @@ class RunView:
         return "running" if self.steps else "starting"
 
     @property
-    def last_step(self) -> StepLogged | None:
+    def last_step(self) -> StepView | None:
         return self.steps[-1] if self.steps else None
 
     @property
