@@ -290,16 +290,10 @@ class Tail:
         while data := await stream.read(4 * 65536):
             self._heard = time.monotonic()
             buffer += data
-            used = 0
-            while len(buffer) - used >= _HEAD.size:
-                kind, offset, length = _HEAD.unpack_from(buffer, used)
-                stop = used + _HEAD.size + length
-                if len(buffer) < stop:
-                    break
-                self._take(kind, offset, bytes(buffer[used + _HEAD.size : stop]))
-                used = stop
-            del buffer[:used]
-            if used:
+            frames = _whole_frames(buffer)
+            for frame in frames:
+                self._take(*frame)
+            if frames:
                 async with self._news:
                     self._news.notify_all()
 
@@ -355,6 +349,27 @@ class Tail:
         if (self._state.state, self._state.why) != (state, why):
             since = time.monotonic() if self._state.state != state else self._state.changed_at_monotonic
             self._state = StreamState(state, since, why=why)
+
+
+def _whole_frames(buffer: bytearray) -> list[tuple[bytes, int, bytes]]:
+    """Take kind, offset and payload of the whole frames out of the buffer; data that goes on is one frame."""
+    frames: list[tuple[bytes, int, bytes]] = []
+    used = 0
+    while len(buffer) - used >= _HEAD.size:
+        kind, offset, length = _HEAD.unpack_from(buffer, used)
+        stop = used + _HEAD.size + length
+        if len(buffer) < stop:
+            break
+        payload = bytes(buffer[used + _HEAD.size : stop])
+        used = stop
+        if kind == b"D" and frames and frames[-1][0] == b"D":
+            _, start, held = frames[-1]
+            if start + len(held) == offset:
+                frames[-1] = (kind, start, held + payload)
+                continue
+        frames.append((kind, offset, payload))
+    del buffer[:used]
+    return frames
 
 
 async def _say_here(stream: Stream) -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from console.tui.widgets import log_scan
 from console.tui.widgets.log_index import Span, shown
-from console.tui.widgets.log_scan import Matches, first_passing, scan
+from console.tui.widgets.log_scan import Matches, Wanted, first_wanted, scan
 
-WANTED = re.compile("a").search
+WANTED = Wanted(pattern=re.compile("a"))
 LOGS = st.lists(
     st.binary(max_size=12) | st.sampled_from([b"a", b"\r", b"\x1b[31ma", "\u2028a".encode(), b"\ta"]),
     max_size=30,
@@ -28,10 +28,11 @@ def reading(log: bytes | bytearray) -> Callable[[int, int], bytes]:
     return lambda start, length: bytes(log[start : start + length])
 
 
-def passing(log: bytes) -> list[Span]:
+def passing(log: bytes, wanted: Wanted = WANTED) -> list[Span]:
     spans, at = [], 0
     for line in re.findall(rb"[^\n]*\n|[^\n]+\Z", log):
-        if WANTED(shown(line.removesuffix(b"\n"))):
+        text, pattern = shown(line.removesuffix(b"\n")), wanted.pattern
+        if wanted.needle.casefold() in text.casefold() and (pattern is None or pattern.search(text)):
             spans.append((at, at + len(line)))
         at += len(line)
     return spans
@@ -43,11 +44,15 @@ async def fill(matches: Matches, log: bytes) -> int:
     return sum(added)
 
 
-@given(log=LOGS, step=st.sampled_from([1, -1]))
+@given(
+    log=LOGS,
+    step=st.sampled_from([1, -1]),
+    wanted=st.sampled_from([WANTED, Wanted("A"), Wanted("A", re.compile("a$"))]),
+)
 @settings(deadline=None)
-def test_either_way_every_line_is_tested_once(log: bytes, step: int) -> None:
-    blocks = list(scan(reading(log), 0, len(log), step, WANTED))
-    assert [span for spans, _ in blocks for span in spans] == passing(log)[::step]
+def test_either_way_every_line_is_tested_once(log: bytes, step: int, wanted: Wanted) -> None:
+    blocks = list(scan(reading(log), 0, len(log), step, wanted))
+    assert [span for spans, _ in blocks for span in spans] == passing(log, wanted)[::step]
     assert sum(length for _, length in blocks) == len(log)
 
 
@@ -106,7 +111,7 @@ async def test_the_first_hit_ends_a_search_and_lets_others_work_before() -> None
 
     working = asyncio.create_task(others())
     shares: list[float] = []
-    found = await first_passing(reading(log), [(0, len(log))], -1, WANTED, shares.append)
+    found = await first_wanted(reading(log), [(0, len(log))], -1, WANTED, shares.append)
     working.cancel()
     assert found == (2000, 2002)
     assert turns >= len(shares) >= 100

@@ -50,15 +50,16 @@ def loss_spike(situation: Situation, parameters: Parameters, now: float) -> Sequ
     """A jump in the loss that the following `lines` logged steps have not come back from."""
     after, before = int(parameters["lines"]), int(parameters["baseline_lines"])
     steps = [step for step in situation.steps if _number(step.loss)]
-    for spike in range(len(steps) - after - 1, before - 1, -1):
-        base = _finite(steps[spike - before : spike])
+    losses = [step.loss or 0.0 for step in steps]
+    for spike in range(len(losses) - after - 1, before - 1, -1):
+        base, jump = losses[spike - before : spike], losses[spike]
         usual = statistics.median(base)
-        spread = max(statistics.pstdev(base), parameters["least_spread"] * usual)
-        limit = max(usual * parameters["factor"], usual + parameters["spreads"] * spread)
-        jump = steps[spike].loss or 0.0
+        limit = usual * parameters["factor"]
         if jump <= limit:
             continue
-        if min(_finite(steps[spike + 1 :])[-after:]) > usual + (limit - usual) / 2:
+        spread = max(statistics.pstdev(base), parameters["least_spread"] * usual)
+        limit = max(limit, usual + parameters["spreads"] * spread)
+        if jump > limit and min(losses[-after:]) > usual + (limit - usual) / 2:
             values = {"step": steps[spike].step, "loss": jump, "usual": usual, "lines": after}
             return (Seen(values, situation.step_node, steps[spike]),)
     return ()

@@ -1,9 +1,11 @@
-"""Lines of a log that pass a test, found block by block, so that keys come through between the blocks."""
+"""The wanted lines of a log, found block by block, so that keys come through between the blocks."""
 
 import asyncio
+import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -11,37 +13,55 @@ import numpy as np
 from console.core.text import clean
 from console.tui.widgets.log_index import LINES_KEPT, Span, shown
 
-BLOCK_BYTES = 64 * 1024
-"""About a millisecond of work."""
-BLOCKS_A_LOOK = 8
+BLOCK_BYTES = 32 * 1024
+"""Half a millisecond of work."""
+BLOCKS_A_LOOK = 16
 LONGEST_LINE_BYTES = 16 << 20
 """A longer line is tested in pieces."""
 
 Read = Callable[[int, int], bytes]
 """Bytes of the log from an offset on, so many."""
-Test = Callable[[str], object]
-"""Whether a line, as it is shown, is wanted."""
 Progress = Callable[[float], None]
 """Hears how much was looked at, 0 to 1."""
 
 
-def scan(read: Read, start: int, end: int, step: int, test: Test) -> Iterator[tuple[list[Span], int]]:
-    """Of each block the lines that pass, in the order of looking, and how many bytes the block has.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Lines that, as they are shown, hold `needle` in any case and match `pattern`."""
+
+    needle: str = ""
+    pattern: re.Pattern[str] | None = None
+
+    def among(self, text: str) -> list[int]:
+        """Numbers of the wanted lines of a text."""
+        needle, pattern = self.needle.casefold(), self.pattern
+        if needle not in text.casefold():
+            return []
+        lines = text.split("\n")
+        numbers = list(range(len(lines)))
+        if pattern is not None:
+            numbers = [number for number in numbers if pattern.search(lines[number])]
+        if needle:
+            numbers = [number for number in numbers if needle in lines[number].casefold()]
+        return numbers
+
+
+def scan(read: Read, start: int, end: int, step: int, wanted: Wanted) -> Iterator[tuple[list[Span], int]]:
+    """Of each block the wanted lines, in the order of looking, and how many bytes the block has.
 
     `start` and `end` are ends of lines; `step` 1 looks from the first to the last line, -1 from the last on.
     """
     for at, data in _blocks(read, start, end, step):
-        yield _passing(at, data, test)[::step], len(data)
+        yield _wanted_in(at, data, wanted)[::step], len(data)
 
 
-async def first_passing(
-    read: Read, parts: Iterable[Span], step: int, test: Test, progress: Progress
+async def first_wanted(
+    read: Read, parts: Sequence[Span], step: int, wanted: Wanted, progress: Progress
 ) -> Span | None:
-    """The first line that passes in these parts of the log, looked through one after the other."""
-    wanted, seen = list(parts), 0
-    whole = sum(end - start for start, end in wanted)
-    for start, end in wanted:
-        for spans, length in scan(read, start, end, step, test):
+    """The first wanted line in these parts of the log, looked through one after the other."""
+    seen, whole = 0, sum(end - start for start, end in parts)
+    for start, end in parts:
+        for spans, length in scan(read, start, end, step, wanted):
             if spans:
                 return spans[0]
             seen += length
@@ -73,33 +93,33 @@ def _blocks(read: Read, start: int, end: int, step: int) -> Iterator[tuple[int, 
         size = BLOCK_BYTES
 
 
-def _passing(at: int, data: bytes, test: Test) -> list[Span]:
-    passing = [number for number, line in enumerate(_shown_lines(data)) if test(line)]
-    if not passing:
+def _wanted_in(at: int, data: bytes, wanted: Wanted) -> list[Span]:
+    numbers = wanted.among(_shown_text(data))
+    if not numbers:
         return []
     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 0x0A) + 1
     bounds = [0, *ends.tolist(), len(data)]
-    return [(at + bounds[number], at + bounds[number + 1]) for number in passing]
+    return [(at + bounds[number], at + bounds[number + 1]) for number in numbers]
 
 
-def _shown_lines(data: bytes) -> Sequence[str]:
+def _shown_text(data: bytes) -> str:
     """The lines of a block as they are shown, all at once where no line has anything to hide."""
     body = data.removesuffix(b"\n")
     text = clean(body)
     if b"\r" in body or text.count("\n") != body.count(b"\n"):
-        return [shown(line) for line in body.split(b"\n")]
-    return text.replace("\t", "    ").split("\n")
+        return "\n".join(shown(line) for line in body.split(b"\n"))
+    return text.replace("\t", "    ")
 
 
 class Matches:
-    """The lines that pass a filter: found from the end of the log backwards, and then as the log grows.
+    """The lines that a filter shows: found from the end of the log backwards, and then as the log grows.
 
     Holds at most `kept` of them, the newest.
     """
 
-    def __init__(self, test: Test, end: int, *, kept: int = LINES_KEPT) -> None:
+    def __init__(self, wanted: Wanted, end: int, *, kept: int = LINES_KEPT) -> None:
         """`end`: of the last whole line when the filter was set."""
-        self.test = test
+        self._wanted = wanted
         self._kept = kept
         self._older = array("Q")  # ends and starts, the newest line first
         self._newer = array("Q")  # starts and ends, the oldest line first
@@ -123,7 +143,7 @@ class Matches:
     async def fill(self, read: Read, added: Callable[[int], None], progress: Progress) -> None:
         """Look through the log from the end backwards; `added` hears how many rows came before the others."""
         whole = left = self._begun_at
-        for spans, length in scan(read, 0, whole, -1, self.test):
+        for spans, length in scan(read, 0, whole, -1, self._wanted):
             for start, end in spans:
                 self._older.extend((end, start))
             if spans:
@@ -142,7 +162,7 @@ class Matches:
         before = len(self._newer)
         while self._newer and self._newer[-2] >= self.seen_to:
             del self._newer[-2:]
-        for spans, length in islice(scan(read, self.seen_to, size, 1, self.test), BLOCKS_A_LOOK):
+        for spans, length in islice(scan(read, self.seen_to, size, 1, self._wanted), BLOCKS_A_LOOK):
             for span in spans:
                 self._newer.extend(span)
             if read(self.seen_to + length - 1, 1) == b"\n":

@@ -17,9 +17,9 @@ from textual.worker import Worker
 
 from console.tui.messages import LogAdvanced, SearchEnded
 from console.tui.widgets.log_index import ADVANCE_BYTES, LogIndex, Span
-from console.tui.widgets.log_scan import BLOCK_BYTES, Matches, first_passing
+from console.tui.widgets.log_scan import BLOCK_BYTES, Matches, Wanted, first_wanted
 
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.04
 """However fast a log grows, it is looked at no more often than this."""
 PROGRESS_SECONDS = 0.1
 _ERROR = re.compile(r"\b(?:Traceback|[A-Z]\w*(?:Error|Exception)\b|CUDA out of memory|ERROR\b|FATAL)")
@@ -151,7 +151,7 @@ class LogView(ScrollView, can_focus=True):
             if here is not None and not self.follow:
                 self.go_to_byte(here)
         else:
-            self._matches = Matches(pattern.search, self.index.whole_end)
+            self._matches = Matches(Wanted(pattern=pattern), self.index.whole_end)
             self._filling = self.run_worker(self._fill(self._matches, self.index), group="filter")
             self.follow = True
             self.look()
@@ -374,13 +374,13 @@ class LogView(ScrollView, can_focus=True):
         """From the cursor to one end of the log, then from the other end back to the cursor."""
         if self._filling is not None:
             await self._filling.wait()
-        wanted, shown, size = needle.casefold(), self.pattern, index.size
+        size, wanted = index.size, Wanted(needle, self.pattern)
         start, end = self._span(self.cursor) if self.row_count else (size, size)
-        found = await first_passing(
+        found = await first_wanted(
             index.bytes_at,
             ((0, start), (start, size)) if step < 0 else ((end, size), (0, end)),
             step,
-            lambda text: wanted in text.casefold() and (shown is None or shown.search(text)),
+            wanted,
             self._tell_progress,
         )
         self._searching = None
