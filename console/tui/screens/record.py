@@ -14,6 +14,7 @@ from textual.widgets import DataTable, Static
 from console.core.record.acceptance import criteria
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
+from console.core.record.notes_zh import in_chinese
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
 from console.tui.messages import CellChosen
@@ -148,8 +149,12 @@ def row_cells(experiment: Experiment, config: str, words: Words) -> list[Text]:
         cell(None if row.mfu_6n is None else figures.percent(row.mfu_6n)),
         cell(None if row.mfu_lora is None else figures.percent(row.mfu_lora)),
         cell(None if row.final_loss is None else figures.number(row.final_loss)),
-        Text(plain("; ".join(row.notes)) or "–"),
+        Text(plain("; ".join(_notes(row, words))) or "–"),
     ]
+
+
+def _notes(row: Row, words: Words) -> list[str]:
+    return [in_chinese(note) if words.lang == "zh" else note for note in row.notes]
 
 
 def _memory(row: Row) -> str | None:
@@ -173,7 +178,7 @@ def source_text(experiment: Experiment, config: str, column: str, folder: Path, 
     if column in ("mfu6", "mfu_lora") and row.peak_tflops is not None:
         rows.append(say(f"peak {figures.number(row.peak_tflops)} TFLOPS: {plain(row.peak_source)}"))
     if column == "notes":
-        rows += [say("· " + plain(note)) for note in row.notes]
+        rows += [say("· " + plain(note)) for note in _notes(row, words)]
     sources = [
         s for k, found in row.sources.items() if k == field or k.startswith(field + ".") for s in found
     ]
