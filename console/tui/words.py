@@ -146,6 +146,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.one_log": ("this run has one log", "此运行只有一份日志"),
     "runs.heard": ("heard {age}", "读数 {age}"),
     "runs.ago": ("{age} ago", "{age}前"),
+    "runs.others": (
+        "{n} others: {up} links up, readings at most {age}",
+        "其余 {n} 个：{up} 条链路连通，读数最久 {age}",
+    ),
     "runs.log_whole": ("log complete", "日志完整"),
     "runs.log_open": ("log not complete", "日志不完整"),
     "runs.not_smoothed": ("charts by time are not smoothed", "按时间的图不作平滑"),

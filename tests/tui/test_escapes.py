@@ -16,7 +16,7 @@ from console.tui.paint import OnlyPrintable, plain, say
 SEQUENCE = re.compile(
     rb"\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP[^\x1b]*\x1b\\|\x1b[^\[\]P]"
 )
-KEYS = [bytes([key]) for key in b"\x1b2\r\x1b3]wb\x1bovvv45\r\x1b61d\x1bR\x1bs\x1b?\x1bLq"]
+KEYS = [bytes([key]) for key in b"\x1b2\r\x1b3]wb\x1bovv]b\x1bvlappp45\r\x1b61d\x1bR\x1bs\x1b?\x1bLq"]
 
 
 def run_app(kind: str, folder: Path) -> bytes:

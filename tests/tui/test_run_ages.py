@@ -1,6 +1,7 @@
 """The runs screen: link, stream and job apart, and no figure older than ten seconds without its age."""
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 from support.waiting import until
 
 from console.core.record import events as ev
+from console.core.record.views import NodeView
+from console.tui.screens.runs_text import contact_text
+from console.tui.words import Words
 from tui.conftest import Opener
 from tui.support import FakeSession, at, screen_text, settle, story
 
@@ -96,3 +100,19 @@ async def test_a_planned_run_without_readings_or_logs_draws(opened: Opener, fold
         await pilot.press("v", "v")
         await until(lambda: ("no log yet" if lang == "en" else "还没有日志") in screen_text(app), "the word")
         assert ("heard –" if lang == "en" else "读数 –") in screen_text(app)
+
+
+def test_of_many_nodes_those_in_trouble_have_a_row_each(folder: Path) -> None:
+    session = story(folder)
+    experiment, now = session.experiment, session.clock
+    nodes = {f"n-{n}": NodeView(f"n-{n}", link="up", link_since=now, stream="live") for n in range(16)}
+    nodes["n-7"] = replace(nodes["n-7"], link="down")
+    nodes["n-9"] = replace(nodes["n-9"], stream="stalled")
+    heard = {name: now - timedelta(seconds=3) for name in nodes}
+    heard["n-7"] = now - timedelta(seconds=50)
+    many = replace(experiment, nodes=nodes)
+    run = experiment.runs["E1-1"]
+    rows = contact_text(many, run, heard, dict(heard), now, Words("en")).plain.split("\n")
+    assert rows[0].startswith(" 7  link ✗ down 0 s, heard 50 s ago")
+    assert "stream ○ stalled 3 s ago" in rows[1]
+    assert rows[3:] == [" 13 others: 13 links up, readings at most 3 s ago"]

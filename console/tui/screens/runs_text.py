@@ -15,6 +15,10 @@ from console.tui.widgets.merged_view import MergedView
 from console.tui.widgets.run_charts import age_of
 from console.tui.words import Words
 
+CONTACT_ROWS = 4
+"""Of more nodes than this, those in trouble have a row each and the others one together."""
+NAMES_CELLS = 24
+
 
 def matrix_text(experiment: Experiment, shown: RunView | None, words: Words) -> Text:
     """All configurations with their state, the shown run marked; smoke runs first."""
@@ -77,11 +81,26 @@ def contact_text(
     """
     if run.outcome is not None:
         return _ended_text(run, words)
-    names = figures.short_names(list(heard))
-    return lines(
+    names, nodes, rest = figures.short_names(list(heard)), list(heard), list[str]()
+    if len(nodes) > CONTACT_ROWS:
+        nodes.sort(key=lambda node: _soundness(experiment.nodes[node], heard[node]))
+        nodes, rest = nodes[: CONTACT_ROWS - 1], nodes[CONTACT_ROWS - 1 :]
+    rows = [
         _contact(names[node], experiment.nodes[node], run, heard[node], grew[node], now, words)
-        for node in heard
-    )
+        for node in nodes
+    ]
+    if rest:
+        up = sum(experiment.nodes[node].link == "up" for node in rest)
+        known = [at for node in rest if (at := heard[node])]
+        oldest = min(known) if len(known) == len(rest) else None
+        told = words("runs.others", n=len(rest), up=up, age=_ago(oldest, now, words))
+        rows.append(say((f" {told}", _old(oldest, now))))
+    return lines(rows)
+
+
+def _soundness(node: NodeView, heard: datetime | None) -> tuple[bool, bool, float]:
+    """Orders nodes, those in trouble first."""
+    return node.link == "up", node.stream == "live", heard.timestamp() if heard else 0.0
 
 
 def _contact(
@@ -155,7 +174,9 @@ def merged_head_text(logs: Iterable[NodeLog], view: MergedView, words: Words) ->
     """Which logs these are under which number, and what their order rests on."""
     names = figures.short_names([log.node for log in logs])
     who = " ".join(f"{log.rank}:{plain(names[log.node])}" for log in logs)
-    text = say((f" {words('runs.merged')} {who}", "bold"), _state_text(view, words, short=True))
+    text = say(
+        (f" {words('runs.merged')} {cut(who, NAMES_CELLS)}", "bold"), _state_text(view, words, short=True)
+    )
     return say(text, (f" · {words('runs.order')}", "grey62"))
 
 
