@@ -1,6 +1,6 @@
 """The live experiment as screens see it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class LiveSession:
     def listen(self, listener: Listener) -> Callable[[], None]:
         return self._recorder.listen(listener)
 
-    def samples(self, node: str, *, since: datetime | None = None) -> Sequence[tuple[datetime, Sample]]:
+    def samples(self, node: str, *, since: datetime | None = None) -> Iterable[tuple[datetime, Sample]]:
         return self._recorder.journal.samples(node, since)
 
     def log_path(self, run: str, node: str) -> Path:

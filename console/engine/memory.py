@@ -1,6 +1,7 @@
 """The peak memory of a run on each node, from the best witness there is."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from console.core.plan.custody import Sample
@@ -20,24 +21,33 @@ def peak_memory(recorder: Recorder, run: RunView, logs: Mapping[str, TrainLog]) 
     return {node: _of_node(recorder, run, node, logs.get(node)) for node in run.nodes}
 
 
+@dataclass(slots=True)
+class _Highest:
+    """The most that was seen in the readings of a run; None: no reading told it."""
+
+    readings: int = 0
+    driver_bytes: int | None = None
+    resident_bytes: int | None = None
+
+    def take(self, sample: Sample) -> None:
+        self.readings += 1
+        self.driver_bytes = _larger(self.driver_bytes, _driver_bytes(sample))
+        if sample.jobs and sample.gpu_sm_clock_mhz is None:
+            self.resident_bytes = _larger(self.resident_bytes, sum(sample.jobs.values()))
+
+
 def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) -> PeakMemory:
-    samples = _during(recorder, run, node)
-    driver = [held for sample in samples if (held := _driver_bytes(sample)) is not None]
-    if driver:
-        return PeakMemory(
-            size_bytes=max(driver),
-            source=_sampled(node, "driver's figure for the run's processes", samples),
-        )
+    seen = _during(recorder, run, node)
+    if seen.driver_bytes is not None:
+        source = _sampled(node, "driver's figure for the run's processes", seen.readings)
+        return PeakMemory(size_bytes=seen.driver_bytes, source=source)
     framework = _framework(run, node, log)
     if framework is not None:
         return framework
-    without_gpu = [sample for sample in samples if sample.jobs and sample.gpu_sm_clock_mhz is None]
-    if without_gpu:
-        peak = max(sum(sample.jobs.values()) for sample in without_gpu)
-        return PeakMemory(
-            size_bytes=peak, source=_sampled(node, "resident memory of the run's processes", samples)
-        )
-    if not samples:
+    if seen.resident_bytes is not None:
+        source = _sampled(node, "resident memory of the run's processes", seen.readings)
+        return PeakMemory(size_bytes=seen.resident_bytes, source=source)
+    if not seen.readings:
         return PeakMemory(reason="the node's sampler delivered nothing during the run")
     return PeakMemory(reason="neither the driver nor the framework gave a figure on this node")
 
@@ -46,6 +56,10 @@ def _driver_bytes(sample: Sample) -> int | None:
     held = [sample.gpu_processes[pid] for pid in sample.jobs if pid in sample.gpu_processes]
     known = [size for size in held if size is not None]
     return sum(known) if known else None
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((size for size in (one, other) if size is not None), default=None)
 
 
 def _framework(run: RunView, node: str, log: TrainLog | None) -> PeakMemory | None:
@@ -68,14 +82,17 @@ def _framework(run: RunView, node: str, log: TrainLog | None) -> PeakMemory | No
     return PeakMemory(size_bytes=step.memory_bytes, source=source)
 
 
-def _during(recorder: Recorder, run: RunView, node: str) -> list[Sample]:
-    ends = (run.ended_at or recorder.now()) + SLACK
-    return [sample for at, sample in recorder.journal.samples(node, run.planned_at) if at <= ends]
+def _during(recorder: Recorder, run: RunView, node: str) -> _Highest:
+    ends, seen = (run.ended_at or recorder.now()) + SLACK, _Highest()
+    for at, sample in recorder.journal.samples(node, run.planned_at):
+        if at <= ends:
+            seen.take(sample)
+    return seen
 
 
-def _sampled(node: str, words: str, samples: list[Sample]) -> Source:
+def _sampled(node: str, words: str, readings: int) -> Source:
     return Source(
-        words=f"{words}, highest of {len(samples)} readings at 1 Hz",
+        words=f"{words}, highest of {readings} readings at 1 Hz",
         file="experiment.sqlite3#samples",
         node=node,
     )

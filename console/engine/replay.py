@@ -1,7 +1,7 @@
 """Experiments that are only looked at: finished ones replayed, and live ones of another console."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -47,8 +47,8 @@ class ReadSession:
     def listen(self, listener: Listener) -> Callable[[], None]:
         return self._listeners.add(listener)
 
-    def samples(self, node: str, *, since: datetime | None = None) -> Sequence[tuple[datetime, Sample]]:
-        return [found for found in self._journal.samples(node, since) if found[0] <= self.now()]
+    def samples(self, node: str, *, since: datetime | None = None) -> Iterable[tuple[datetime, Sample]]:
+        return (found for found in self._journal.samples(node, since) if found[0] <= self.now())
 
     def log_path(self, run: str, node: str) -> Path:
         return mirror_path(self.folder, node, run)

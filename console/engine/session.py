@@ -1,6 +1,6 @@
 """What a screen may know and ask for. Screens touch neither nodes nor the journal; this is all they have."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -34,8 +34,8 @@ class Session(Protocol):
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every event, in the event loop; returns the function that ends it."""
 
-    def samples(self, node: str, *, since: datetime | None = None) -> Sequence[tuple[datetime, Sample]]:
-        """Readings of a node, oldest first, with the laptop's time of arrival."""
+    def samples(self, node: str, *, since: datetime | None = None) -> Iterable[tuple[datetime, Sample]]:
+        """Readings of a node, oldest first, with the laptop's time of arrival; to be read at once."""
 
     def log_path(self, run: str, node: str) -> Path:
         """The mirror of a run's log; the file may not exist yet."""

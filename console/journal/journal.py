@@ -125,13 +125,14 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise _damaged(self.folder / FILE, str(error)) from None
 
-    def samples(self, node: str, since: datetime | None = None) -> list[tuple[datetime, Sample]]:
-        """Readings of a node that arrived after `since`, oldest first."""
+    def samples(self, node: str, since: datetime | None = None) -> Iterator[tuple[datetime, Sample]]:
+        """Readings of a node that arrived after `since`, oldest first, one by one: there may be days."""
         rows = self._db.execute(
             "SELECT at, body FROM samples WHERE node = ? AND at > ? ORDER BY at, n",
             (node, since.isoformat() if since else ""),
         )
-        return [(datetime.fromisoformat(at), Sample.model_validate_json(body)) for at, body in rows]
+        for at, body in rows:
+            yield datetime.fromisoformat(at), Sample.model_validate_json(body)
 
     def newest_sample(self, node: str, guard: str) -> int:
         """The highest reading number stored of a guard, or -1."""

@@ -92,7 +92,7 @@ async def bench(folder: Path, seconds: float) -> bool:
         passed = time.monotonic() - began
         keeper.cancel()
         await asyncio.wait({keeper})
-        kept = {node: journal.samples(node) for node in lab.crew}
+        kept = {node: list(journal.samples(node)) for node in lab.crew}
         counts = sorted(len(samples) for samples in kept.values())
         whole = all(complete(samples, passed) for samples in kept.values())
     print(f"readings per node in {passed:.0f} s: {counts[0]} to {counts[-1]}; none missing: {whole}")

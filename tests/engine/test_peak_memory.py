@@ -1,0 +1,76 @@
+"""Which witness tells the peak memory of a run, and that no reading outside the run counts."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from console.cli.files import read_lab
+from console.core.plan.custody import MemoryReading, Sample
+from console.core.record import events as ev
+from console.engine.memory import peak_memory
+from console.engine.opening import open_recorder
+from console.engine.recorder import Recorder
+
+GIB = 1 << 30
+MEMORY = MemoryReading(total_bytes=100 * GIB, available_bytes=50 * GIB, free_bytes=40 * GIB)
+OURS, FOREIGN = 4711, 99
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    recorder = open_recorder(tmp_path / "experiment", read_lab("embedded"))
+    at = recorder.now()
+    recorder.record(
+        ev.RunPlanned(
+            at=at,
+            run="E0-1",
+            config="E0",
+            attempt=1,
+            purpose="matrix",
+            launches=(ev.NodeLaunch(node="node-a", rank=0, argv=(), env={}),),
+            log_node="node-a",
+            settings={},
+        )
+    )
+    recorder.record(ev.RunEnded(at=at + timedelta(minutes=5), run="E0-1", outcome="done", logs={}))
+    yield recorder
+    recorder.journal.close()
+
+
+def read(recorder: Recorder, n: int, minute: float, **fields: object) -> None:
+    """A reading of node-a that arrived so many minutes after the run was planned."""
+    sample = Sample(n=n, at=60 * minute, memory=MEMORY, **fields)  # type: ignore[arg-type]
+    arrived = recorder.experiment.runs["E0-1"].planned_at + timedelta(minutes=minute)
+    recorder.journal.add_samples("node-a", recorder.experiment.name, [sample], arrived)
+
+
+def peak_of(recorder: Recorder) -> tuple[int | None, str]:
+    peak = peak_memory(recorder, recorder.experiment.runs["E0-1"], {})["node-a"]
+    return peak.size_bytes, peak.source.words if peak.source else peak.reason
+
+
+def test_the_driver_is_believed_first_and_only_about_our_processes(recorder: Recorder) -> None:
+    for n, size in enumerate((20, 31, 25), start=1):
+        held = {OURS: size * GIB, FOREIGN: 60 * GIB}
+        read(recorder, n, n, jobs={OURS: 40 * GIB}, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
+    read(recorder, 9, 8, jobs={OURS: GIB}, gpu_processes={OURS: 80 * GIB}, gpu_sm_clock_mhz=2300.0)
+    size, words = peak_of(recorder)
+    assert size == 31 * GIB, "what came after the run does not count"
+    assert words.startswith("driver's figure")
+    assert "highest of 3 readings" in words
+
+
+def test_without_a_gpu_resident_memory_counts(recorder: Recorder) -> None:
+    read(recorder, 1, 1, jobs={OURS: 2 * GIB, OURS + 1: GIB})
+    read(recorder, 2, 2, jobs={OURS: 2 * GIB})
+    size, words = peak_of(recorder)
+    assert size == 3 * GIB
+    assert words.startswith("resident memory")
+
+
+def test_no_figure_has_its_reason(recorder: Recorder) -> None:
+    assert peak_of(recorder) == (None, "the node's sampler delivered nothing during the run")
+    read(recorder, 1, 1, gpu_sm_clock_mhz=2300.0, jobs={OURS: GIB}, gpu_processes={OURS: None})
+    assert peak_of(recorder) == (None, "neither the driver nor the framework gave a figure on this node")
