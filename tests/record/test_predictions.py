@@ -79,10 +79,12 @@ def test_a_gap_without_a_fact_is_unexplained() -> None:
 
 @pytest.mark.parametrize(("drawn", "says"), [(210.0, True), (600.0, False)])
 def test_little_power_means_that_the_host_sets_the_pace(drawn: float, says: bool) -> None:
-    experiment = planned(story(power_watts=700.0).experiment, "E0", **step_band(5, 6, 7))
+    experiment = planned(
+        story(power_watts=700.0, launch_seconds=4.2e-6).experiment, "E0", **step_band(5, 6, 7)
+    )
     experiment = changed(experiment, "E0", power_watts={"node-a": drawn})
     why, _ = of(experiment, "E0", "step_seconds").why
-    assert ("host-bound" in why and "210 W of the 700 W" in why) is says
+    assert ("host-bound" in why and "210 W of the 700 W" in why and "4.2 µs a launch" in why) is says
     assert (why == UNEXPLAINED[0]) is not says
 
 

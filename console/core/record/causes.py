@@ -86,11 +86,13 @@ def _waiting(experiment: Experiment, row: Row) -> Iterator[Both]:
         if not isinstance(full, int | float) or facts.get("matmul_tflops") is None:
             continue
         if drawn < IDLE_SHARE * full:
-            mfu = "" if row.mfu_lora is None else f", MFU {row.mfu_lora:.1%}"
+            beside = "" if row.mfu_lora is None else f", MFU {row.mfu_lora:.1%}"
+            launch = facts.get("launch_seconds")
+            beside += f", {launch * 1e6:.1f} µs a launch" if isinstance(launch, int | float) else ""
             yield (
-                f"{node} drew {drawn:.0f} W of the {full:.0f} W of a matrix product there{mfu}: "
+                f"{node} drew {drawn:.0f} W of the {full:.0f} W of a matrix product there{beside}: "
                 "host-bound, launches and not arithmetic set the pace",
-                f"{node} 功耗 {drawn:.0f} W，同机矩阵乘为 {full:.0f} W{mfu}："
+                f"{node} 功耗 {drawn:.0f} W，同机矩阵乘为 {full:.0f} W{beside}："
                 "受限于主机端的内核发射，不是算力",
             )
             return
