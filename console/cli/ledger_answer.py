@@ -7,6 +7,7 @@ from typing import Any, ParamSpec
 
 import typer
 
+from console.cli.ledger_groups import spread
 from console.core.errors import InputError
 
 Arguments = ParamSpec("Arguments")
@@ -20,9 +21,10 @@ def one_line(error: InputError) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in message).split())
 
 
-def answers(command: Callable[Arguments, None]) -> Callable[Arguments, int]:
+def answers(command: Callable[Arguments, None]) -> Callable[..., int]:
     """A command that returns its exit code and whose InputError becomes one line."""
 
+    @spread
     @functools.wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
         try:

@@ -8,33 +8,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from console.cli import ledger_text as text
 from console.cli.ledger_answer import answer, answers
+from console.cli.ledger_groups import Cut, FrugalTraining, Subject
 from console.cli.ledger_options import (
-    Config,
-    Cp,
     DeviceName,
     DevicesPerNode,
-    Ep,
-    Etp,
-    First,
     Json,
-    Last,
-    Layout,
-    MethodName,
     Micro,
-    Model,
     Mtp,
-    Pp,
-    Rank,
-    RecomputeName,
     ResidentGib,
-    SequenceParallel,
-    Targets,
-    Tp,
-    Vpp,
-    chosen_architecture,
-    chosen_method,
-    chosen_recompute,
-    chosen_sizes,
     gib_to_bytes,
     read_text,
 )
@@ -60,21 +41,11 @@ SHOWN_CANDIDATES = 8
 
 @answers
 def topology_command(
+    subject: Subject,
+    cut: Cut,
     world: Annotated[int | None, typer.Option(help="Ranks in all.")] = None,
-    tp: Tp = 1,
-    pp: Pp = 1,
-    cp: Cp = 1,
-    ep: Ep = 1,
-    etp: Etp = 1,
-    vpp: Vpp = 1,
-    sp: SequenceParallel = None,
     layers: Annotated[int | None, typer.Option(help="Transformer layers.")] = None,
     mtp: Mtp = 0,
-    first: First = None,
-    last: Last = None,
-    layout: Layout = None,
-    model: Model = None,
-    config: Config = None,
     seq: Annotated[int | None, typer.Option(help="Tokens per sample.")] = None,
     micro: Micro = 1,
     global_batch: Annotated[int | None, typer.Option("--global", help="Samples per step.")] = None,
@@ -82,13 +53,13 @@ def topology_command(
     as_json: Json = False,
 ) -> None:
     """Both world equations, divisibility, stages and placement."""
-    sizes = chosen_sizes(tp, pp, cp, ep, etp, vpp, sp, first=first, last=last, layout=layout)
-    if world is None and layers is None and model is None and config is None:
+    sizes = cut.sizes()
+    if world is None and layers is None and not subject.named:
         raise InputError(
             "neither world nor layers", why="nothing to check", next_step="--world 8, or --layers 43"
         )
     topology = derive(world, sizes) if world is not None else None
-    architecture = chosen_architecture(model, config).architecture if model or config else None
+    architecture = subject.chosen().architecture if subject.named else None
     stages = drawn = None
     if architecture is not None:
         shape = architecture.shape.model_copy(
@@ -97,8 +68,8 @@ def topology_command(
         stages = require_fit(sizes, shape)
     elif layers is not None:
         stages = _stages(sizes, layers, mtp)
-    if layout is not None and stages is not None:
-        drawn = parse_layout(layout, pp=pp, layers=sum(stages), mtp=mtp)
+    if sizes.layout is not None and stages is not None:
+        drawn = parse_layout(sizes.layout, pp=sizes.pp, layers=sum(stages), mtp=mtp)
     if seq is not None:
         require_sequence(seq, sizes)
     payload: dict[str, Any] = {**sizes.model_dump(), "world": world, "stage_layers": stages}
@@ -110,7 +81,9 @@ def topology_command(
             payload["micro_batches"] = micro_batches(global_batch, micro, topology.dp)
         if devices_per_node is not None:
             reach = groups(topology, devices_per_node)
-            has_experts = ep > 1 or etp > 1 or (architecture is not None and architecture.moe is not None)
+            has_experts = (
+                sizes.ep > 1 or sizes.etp > 1 or (architecture is not None and architecture.moe is not None)
+            )
             advice = advise(topology, devices_per_node, sequence=seq, has_experts=has_experts)
             payload["groups"] = [group._asdict() for group in reach]
             payload["advice"] = [remark._asdict() for remark in advice]
@@ -121,25 +94,21 @@ def topology_command(
 
 @answers
 def choose_command(
+    subject: Subject,
+    training: FrugalTraining,
     memory_gib: Annotated[float | None, typer.Option(help="Memory per device, GiB.")] = None,
     seq: Annotated[int | None, typer.Option(help="Tokens per sample.")] = None,
     table: Annotated[Path | None, typer.Option(help="JSON list of rows; else the course's table.")] = None,
-    model: Model = None,
-    config: Config = None,
     device: DeviceName = None,
     devices: Annotated[int, typer.Option(help="Devices in all, with --model.")] = 1,
     devices_per_node: DevicesPerNode = None,
-    method: MethodName = "lora",
-    rank: Rank = 8,
-    targets: Targets = "all-linear",
-    recompute: RecomputeName = "full",
     micro: Micro = 1,
     global_batch: Annotated[int, typer.Option("--global", help="Samples per step.")] = 16,
     resident_gib: ResidentGib = 0.0,
     as_json: Json = False,
 ) -> None:
     """Rank a table under a memory limit, or all cuts of a model over devices."""
-    if model is None and config is None:
+    if not subject.named:
         _choose_row(memory_gib, seq, table, as_json)
         return
     if device is None:
@@ -147,12 +116,12 @@ def choose_command(
     require_positive(devices=devices, sequence=seq or 1)
     per_node = devices_per_node or devices
     question = Question(
-        architecture=chosen_architecture(model, config).architecture,
+        architecture=subject.chosen().architecture,
         device=catalogue.device(device),
         world_size=devices,
         devices_per_node=per_node,
-        method=chosen_method(method, rank, targets),
-        recompute=chosen_recompute(recompute),
+        method=training.chosen(),
+        recompute=training.chosen_recompute(),
         sequence=seq or 2048,
         micro_batch=micro,
         global_batch=global_batch,

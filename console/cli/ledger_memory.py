@@ -1,78 +1,29 @@
 """`lab ledger memory`: what one device of every pipeline stage has to hold."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from console.cli import ledger_text as text
 from console.cli.ledger_answer import answer, answers
-from console.cli.ledger_options import (
-    Config,
-    Cp,
-    DeviceName,
-    Dp,
-    Ep,
-    Etp,
-    First,
-    Global,
-    Json,
-    Last,
-    Layout,
-    MethodName,
-    Micro,
-    Model,
-    Pp,
-    Rank,
-    RecomputeName,
-    ResidentGib,
-    Sequence,
-    SequenceParallel,
-    Targets,
-    Tp,
-    Vpp,
-    chosen_architecture,
-    chosen_batch,
-    chosen_method,
-    chosen_recompute,
-    chosen_sizes,
-    chosen_word,
-    gib_to_bytes,
-)
+from console.cli.ledger_groups import Batching, Cut, Subject, Training
+from console.cli.ledger_options import DeviceName, Json, ResidentGib, chosen_word, gib_to_bytes
 from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.classic import classic_account, fits_sparks
 from console.core.ledger.flops import lora_parameters
 from console.core.ledger.memory import MemoryEstimate, estimate
 from console.core.ledger.methods import LOGIT_BYTES, OPTIMIZER_BYTES, Method
-from console.core.ledger.numbers import require_positive
 from console.core.ledger.room import judge, room_on
 from console.core.ledger.setup import Setup
-from console.core.plan.topology import derive
 
 
 @answers
 def memory_command(
-    model: Model = None,
-    config: Config = None,
-    method: MethodName = "full",
-    rank: Rank = 8,
-    targets: Targets = "all-linear",
-    tp: Tp = 1,
-    pp: Pp = 1,
-    cp: Cp = 1,
-    ep: Ep = 1,
-    etp: Etp = 1,
-    vpp: Vpp = 1,
-    dp: Dp = 1,
-    micro: Micro = 1,
-    global_batch: Global = None,
-    seq: Sequence = 2048,
-    recompute: RecomputeName = "selective",
-    sp: SequenceParallel = None,
-    first: First = None,
-    last: Last = None,
-    layout: Layout = None,
+    subject: Subject,
+    training: Training,
+    cut: Cut,
+    batching: Batching,
     optimizer: Annotated[str, typer.Option(help=f"One of {', '.join(OPTIMIZER_BYTES)}.")] = "distributed",
     loss: Annotated[str, typer.Option(help=f"One of {', '.join(LOGIT_BYTES)}.")] = "native",
     device: DeviceName = None,
@@ -81,20 +32,17 @@ def memory_command(
     as_json: Json = False,
 ) -> None:
     """Device memory per pipeline stage, term by term, with a band."""
-    trained = chosen_method(method, rank, targets)
     if classic:
-        _classic(model, config, trained, as_json)
+        _classic(subject, training.chosen(), as_json)
         return
-    chosen = chosen_architecture(model, config)
-    sizes = chosen_sizes(tp, pp, cp, ep, etp, vpp, sp, first=first, last=last, layout=layout)
-    require_positive(dp=dp)
-    topology = derive(dp * sizes.dense_cut, sizes)
+    chosen = subject.chosen()
+    topology, batch = batching.over(cut.sizes())
     setup = Setup(
         architecture=chosen.architecture,
         topology=topology,
-        batch=chosen_batch(seq, micro, global_batch, topology),
-        method=trained,
-        recompute=chosen_recompute(recompute),
+        batch=batch,
+        method=training.chosen(),
+        recompute=training.chosen_recompute(),
         optimizer=chosen_word("optimizer", optimizer, OPTIMIZER_BYTES),
         loss=chosen_word("loss", loss, LOGIT_BYTES),
     )
@@ -146,14 +94,14 @@ def _payload(setup: Setup, memory: MemoryEstimate) -> dict[str, Any]:
     }
 
 
-def _classic(model: str | None, config: Path | None, method: Method, as_json: bool) -> None:
+def _classic(subject: Subject, method: Method, as_json: bool) -> None:
     """The course's account: a catalogue model by the round size in its name, a config.json exactly."""
-    if config is None and model is not None:
-        entry = catalogue.model(model)
+    if subject.config is None and subject.model is not None:
+        entry = catalogue.model(subject.model)
         name, nominal = entry.name, float(entry.nominal_parameters)
         exact = entry.architecture() if entry.config is not None else None
     else:
-        exact = chosen_architecture(model, config).architecture
+        exact = subject.chosen().architecture
         name, nominal = exact.name, float(exact.parameters.total)
     trained = None
     if method.frozen_base:

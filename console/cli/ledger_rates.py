@@ -6,23 +6,8 @@ import typer
 
 from console.cli import ledger_text as text
 from console.cli.ledger_answer import answer, answers
-from console.cli.ledger_options import (
-    Config,
-    DeviceName,
-    Devices,
-    Json,
-    MethodName,
-    Model,
-    Params,
-    Rank,
-    RecomputeName,
-    Sequence,
-    Span,
-    Targets,
-    chosen_architecture,
-    chosen_method,
-    chosen_recompute,
-)
+from console.cli.ledger_groups import Subject, Training
+from console.cli.ledger_options import DeviceName, Devices, Json, Params, Sequence, Span, chosen_recompute
 from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.architecture import Architecture
@@ -37,22 +22,17 @@ SECONDS_PER_HOUR = 3600
 
 @answers
 def flops_command(
-    model: Model = None,
-    config: Config = None,
-    method: MethodName = "full",
-    rank: Rank = 8,
-    targets: Targets = "all-linear",
+    subject: Subject,
+    training: Training,
     seq: Sequence = 2048,
     span: Span = None,
-    recompute: RecomputeName = "selective",
     tokens: Annotated[float, typer.Option(help="Tokens to train on.")] = 1.0,
     as_json: Json = False,
 ) -> None:
     """FLOPs per token, under each convention by its name."""
-    architecture = chosen_architecture(model, config).architecture
-    trained = chosen_method(method, rank, targets)
+    architecture, trained = subject.chosen().architecture, training.chosen()
     require_positive(tokens=tokens)
-    flops = _token_flops(architecture, trained, float(seq) if span is None else span, recompute)
+    flops = _token_flops(architecture, trained, float(seq) if span is None else span, training.recompute)
     six = 6.0 * architecture.parameters.active
     payload = {
         "model": architecture.name,
@@ -72,7 +52,7 @@ def flops_command(
             "per token: matrices + attention (Megatron's convention)",
         ),
         text.row("  of it attention", f"{flops.attention / 1e9:.2f} GFLOP", "causal half"),
-        text.row("hardware", f"{flops.hardware / 1e9:.2f} GFLOP", f"with recompute {recompute}"),
+        text.row("hardware", f"{flops.hardware / 1e9:.2f} GFLOP", f"with recompute {training.recompute}"),
         text.row("6N", f"{six / 1e9:.2f} GFLOP", "the course's convention, on active parameters"),
     ]
     if tokens != 1:
@@ -82,17 +62,13 @@ def flops_command(
 
 @answers
 def mfu_command(
+    subject: Subject,
+    training: Training,
     peak_tflops: Annotated[float | None, typer.Option(help="Dense peak of one device.")] = None,
     dtype: Annotated[str, typer.Option(help="Compute dtype, for the device's peak.")] = "bf16",
     params: Params = None,
-    model: Model = None,
-    config: Config = None,
-    method: MethodName = "full",
-    rank: Rank = 8,
-    targets: Targets = "all-linear",
     seq: Sequence = 2048,
     span: Span = None,
-    recompute: RecomputeName = "selective",
     tokens_per_step: Annotated[float | None, typer.Option(help="Real tokens of one step, not slots.")] = None,
     step_seconds: Annotated[float | None, typer.Option(help="Steady seconds per step.")] = None,
     tokens_per_second: Annotated[float | None, typer.Option(help="Instead of the two above.")] = None,
@@ -111,9 +87,9 @@ def mfu_command(
         "peak_origin": origin,
     }
     lines = []
-    if params is None and model is None and config is None:
+    if params is None and not subject.named:
         raise InputError("no parameters", why="MFU needs a model or its size", next_step="--params 14e9")
-    architecture = chosen_architecture(model, config).architecture if model or config else None
+    architecture = subject.chosen().architecture if subject.named else None
     counted = params if params is not None else float(architecture.parameters.active) if architecture else 0.0
     payload |= {
         "params": counted,
@@ -129,9 +105,7 @@ def mfu_command(
     )
     if architecture is not None:
         attention_span = float(seq) if span is None else span
-        lines += _model_mfu(
-            payload, architecture, chosen_method(method, rank, targets), attention_span, recompute
-        )
+        lines += _model_mfu(payload, architecture, training.chosen(), attention_span, training.recompute)
     lines.append(f"over {devices} x {peak:g} TFLOPS {dtype}, {origin}; {rate:,.1f} tokens/s")
     answer(payload, "\n".join(lines), as_json=as_json)
 

@@ -6,30 +6,8 @@ import typer
 
 from console.cli import ledger_text as text
 from console.cli.ledger_answer import answer, answers
-from console.cli.ledger_options import (
-    Config,
-    DeviceName,
-    Dp,
-    Global,
-    Json,
-    MethodName,
-    Micro,
-    Model,
-    Params,
-    Pp,
-    Rank,
-    RecomputeName,
-    Sequence,
-    Span,
-    Targets,
-    Tp,
-    Vpp,
-    chosen_architecture,
-    chosen_batch,
-    chosen_method,
-    chosen_recompute,
-    chosen_sizes,
-)
+from console.cli.ledger_groups import Batching, PipelineCut, Subject, Training
+from console.cli.ledger_options import DeviceName, Json, Params, Span
 from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.cost import converted_days, training_flops, training_seconds, wall_clock
@@ -37,11 +15,14 @@ from console.core.ledger.numbers import require_positive
 from console.core.ledger.paper import setup_step, tokens_per_step
 from console.core.ledger.setup import Setup
 from console.core.ledger.steptime import StepTime, probed_step
-from console.core.plan.topology import derive
 
 
 @answers
 def time_command(
+    subject: Subject,
+    training: Training,
+    cut: PipelineCut,
+    batching: Batching,
     params: Params = None,
     tokens: Annotated[float | None, typer.Option(help="Tokens to train on.")] = None,
     sustained_tflops: Annotated[float | None, typer.Option(help="Sustained rate of all devices.")] = None,
@@ -55,20 +36,7 @@ def time_command(
     start_seconds: Annotated[float, typer.Option(help="Start-up and compilation.")] = 0.0,
     probe: Annotated[list[str] | None, typer.Option(help="MICRO_BATCHES:SECONDS, once or twice.")] = None,
     micro_batch_count: Annotated[int, typer.Option(help="Micro-batches to predict from probes.")] = 16,
-    model: Model = None,
-    config: Config = None,
     device: DeviceName = None,
-    method: MethodName = "full",
-    rank: Rank = 8,
-    targets: Targets = "all-linear",
-    recompute: RecomputeName = "selective",
-    tp: Tp = 1,
-    pp: Pp = 1,
-    vpp: Vpp = 1,
-    dp: Dp = 1,
-    micro: Micro = 1,
-    global_batch: Global = None,
-    seq: Sequence = 2048,
     span: Span = None,
     as_json: Json = False,
 ) -> None:
@@ -90,10 +58,8 @@ def time_command(
     elif sustained_tflops is not None or tokens is not None or params is not None:
         _from_rate(params, tokens, sustained_tflops, as_json)
     elif probe:
-        sizes = chosen_sizes(tp, pp, 1, 1, 1, vpp)
-        _show_step(
-            probed_step(tuple(map(_probe, probe)), micro_batch_count, sizes), steps, start_seconds, as_json
-        )
+        probed = probed_step(tuple(map(_probe, probe)), micro_batch_count, cut.sizes())
+        _show_step(probed, steps, start_seconds, as_json)
     elif step_seconds is not None:
         require_positive(step_seconds=step_seconds)
         measured = StepTime(
@@ -105,15 +71,13 @@ def time_command(
         )
         _show_step(measured, steps, start_seconds, as_json)
     elif device is not None:
-        sizes = chosen_sizes(tp, pp, 1, 1, 1, vpp)
-        require_positive(dp=dp)
-        topology = derive(dp * sizes.dense_cut, sizes)
+        topology, batch = batching.over(cut.sizes())
         setup = Setup(
-            architecture=chosen_architecture(model, config).architecture,
+            architecture=subject.chosen().architecture,
             topology=topology,
-            batch=chosen_batch(seq, micro, global_batch, topology),
-            method=chosen_method(method, rank, targets),
-            recompute=chosen_recompute(recompute),
+            batch=batch,
+            method=training.chosen(),
+            recompute=training.chosen_recompute(),
         )
         step = setup_step(setup, catalogue.device(device), span=span)
         _show_step(step, steps, start_seconds, as_json, tokens=tokens_per_step(setup))
