@@ -146,7 +146,8 @@ class Guarding:
                     renew_at = loop.time() + self._lease_seconds / RENEWALS_PER_LEASE
                 self._lost.pop(member.name, None)
             except NodeError as error:
-                self._once(member.name, error)
+                if member.node.link.state == "up":  # a lost link tells of itself, once
+                    self._once(member.name, error)
             except ServiceError as error:
                 await self._start_again(member, error)
             await asyncio.sleep(SAMPLES_SECONDS)

@@ -14,6 +14,7 @@ from console.cli.files import read_lab, read_rules
 from console.core.errors import HostKeyChanged, NodeError, Unreachable
 from console.core.plan.launch import Launch
 from console.core.record.events import Noted
+from console.engine import guarding
 from console.engine.contact import with_contact
 from console.engine.crew import Member
 from console.engine.diagnosing import Diagnosing
@@ -156,3 +157,24 @@ async def test_lost_call_is_made_again(lab: Lab) -> None:
         return 7
 
     assert await with_contact(lab.crew, ask) == 7
+
+
+async def test_an_outage_is_told_once_however_often_the_guard_is_asked(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = guarding.agent.follow_guard
+
+    async def counted(node: Node, *args: object, **more: object) -> object:
+        asked.append(node.name)
+        return await ask(node, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(guarding, "SAMPLES_SECONDS", 0.4)
+    monkeypatch.setattr(guarding.agent, "follow_guard", counted)
+    lab.proxy.go_down()
+    await until(lambda: lab.down, "the loss of the link")
+    keeper = asyncio.create_task(guarding.Guarding(lab.recorder, lab.crew).keep())
+    await until(lambda: len(asked) > 6, "several turns")
+    keeper.cancel()
+    await asyncio.wait({keeper})
+    assert not lab.noted("no contact"), "the link's own change says so"
