@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from console.cli.files import read_rules, shipped
 from console.engine.conductor import Conductor
 from console.engine.crew import Crew, assembled
 from console.engine.opening import LabFiles, open_recorder
-from console.engine.recorder import Recorder
+from console.engine.recorder import Recorder, utc_now
 
 PROFILE = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
 
@@ -29,11 +30,16 @@ def small_lab(tmp_path: Path) -> Callable[..., object]:
 
     @asynccontextmanager
     async def build(
-        checklist: str, *, profile: str = PROFILE, headless: bool = True, folder: str = "small"
+        checklist: str,
+        *,
+        profile: str = PROFILE,
+        headless: bool = True,
+        folder: str = "small",
+        now: Callable[[], datetime] = utc_now,
     ) -> AsyncIterator[SmallLab]:
         root = tmp_path / folder
         root.mkdir(exist_ok=True)
-        recorder = open_recorder(root, LabFiles(profile, "small.yaml", checklist))
+        recorder = open_recorder(root, LabFiles(profile, "small.yaml", checklist), now=now)
         async with assembled(recorder.experiment.profile, root, recorder=recorder) as crew:
             yield SmallLab(recorder, crew, Conductor(recorder, crew, read_rules(), headless=headless))
         recorder.journal.close()

@@ -1,12 +1,14 @@
 """A service lent and given back on embedded nodes: its state on each node, and how long it took."""
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.borrowed_lab import CHECKLIST, profile_with, serving
 from support.docker_engine import Standin, free_port
 from support.processes import end_processes_of
+from support.waiting import until
 
 from console.core.plan.custody import ServiceTimes
 from console.core.plan.service import CommandService
@@ -84,6 +86,48 @@ def test_where_the_length_comes_from(tmp_path: Path) -> None:
     found = history(here, {"a": spec})
     assert [times.whole_seconds for times in found["a"]] == [30, 90]
     assert expected({"a": spec}, found) == (30, "measured at the last restore")
+
+
+@pytest.mark.parametrize("hours", [3, -3])
+async def test_clocks_three_hours_apart_change_no_age_and_no_lease(small_lab, standins, hours: int) -> None:
+    def now() -> datetime:
+        return datetime.now(UTC) - timedelta(hours=hours)
+
+    async with small_lab(CHECKLIST, profile=profile_with(standins), now=now) as lab:
+        await serving(standins, lab.recorder.journal.folder)
+        conductor, recorder = lab.conductor, lab.recorder
+        await conductor.guarding.start()
+        lease = recorder.experiment.profile.policies.lease_seconds
+        for status in (await conductor.guarding.statuses()).values():
+            assert lease - 60 < (status.lease.seconds_left or 0) <= lease
+            assert 3600 < (status.lease.window_seconds_left or 0) <= 4 * 3600
+            assert abs((now() - datetime.fromtimestamp(status.at, UTC)).total_seconds()) > 2 * 3600
+        for node in recorder.experiment.nodes.values():
+            assert node.lease_until is not None
+            assert timedelta(seconds=lease - 60) < node.lease_until - now() <= timedelta(seconds=lease)
+        keeper = asyncio.create_task(conductor.guarding.keep())
+        try:
+            await conductor.lending.borrow()
+            await until(lambda: list(recorder.journal.samples("node-a")), "samples arrive")
+            arrived = next(iter(recorder.journal.samples("node-a")))[0]
+            assert abs(now() - arrived) < timedelta(minutes=1)
+            await lab.crew["node-a"].node.run(
+                'setsid -f sh -c \'echo $$ >~/service.pid; exec "$@"\' sh "$@" >~/other.log 2>&1',
+                args=standins["node-a"].process_argv(),
+                timeout=20,
+            )
+            await until(lambda: recorder.experiment.nodes["node-a"].came_back_at, "its return is told", 60)
+            back = recorder.experiment.nodes["node-a"].came_back_at
+            assert abs(now() - back) < timedelta(minutes=1)
+            assert await conductor.lending.give_back()
+        finally:
+            keeper.cancel()
+            await asyncio.wait({keeper})
+        await conductor.guarding.end()
+        changes = [event for _, event in recorder.journal.events(kind="service changed")]
+        whole = [event.details["times"]["whole_seconds"] for event in changes if "times" in event.details]
+        assert whole
+        assert max(whole) < 120
 
 
 async def test_one_healthy_node_is_no_healthy_service(small_lab, standins) -> None:
