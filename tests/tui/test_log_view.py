@@ -76,6 +76,15 @@ async def test_filter_shows_matching_lines_only_and_grows(opened: Opener, folder
         await until(lambda: view.row_count == 66, "all lines again")
 
 
+async def test_a_filter_stays_for_the_other_nodes_log(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    session.log_grows("E1-1", "spark-a", b"mine alone\n" * 3)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        await pilot.press("ampersand", *"mine alone", "enter", "o")
+        await until(lambda: view_of(app).row_count == 3, "the matches in the other log")
+        assert view_of(app).marked_text() == "mine alone"
+
+
 async def test_a_bad_pattern_is_refused_with_words(opened: Opener, folder: Path) -> None:
     async with opened(story(folder), screen="runs") as (pilot, app, _):
         await pilot.press("ampersand", "(", "enter")

@@ -1,4 +1,4 @@
-"""A mirror file as scrolling text: only the rows in sight are read, sanitised and drawn."""
+"""A mirror file as scrolling text: only the rows in sight are read and sanitised."""
 
 import re
 from collections.abc import Iterable
@@ -6,28 +6,20 @@ from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
-from rich.cells import cell_len, chop_cells
-from rich.segment import Segment
-from rich.style import Style
 from textual.binding import Binding
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 from textual.worker import Worker
 
 from console.tui.messages import LogAdvanced, SearchEnded
 from console.tui.widgets.log_index import ADVANCE_BYTES, LogIndex, Span
+from console.tui.widgets.log_rows import LogRows
 from console.tui.widgets.log_scan import BLOCK_BYTES, Matches, Wanted, first_wanted
 
 LOOK_SECONDS = 0.04
 """However fast a log grows, it is looked at no more often than this."""
 PROGRESS_SECONDS = 0.1
-_ERROR = re.compile(r"\b(?:Traceback|[A-Z]\w*(?:Error|Exception)\b|CUDA out of memory|ERROR\b|FATAL)")
-_PLAIN, _BAD, _FOUND = Style(), Style(color="red"), Style(color="yellow", bold=True)
-_MATCH, _CURSOR, _MARKED = Style(reverse=True, bold=True), Style(reverse=True), Style(underline=True)
 
 
-class LogView(ScrollView, can_focus=True):
+class LogView(LogRows):
     """One log. The screen calls `look`, or `grew` when it heard of new bytes, while the view is visible;
     nothing is read otherwise. Searching and filtering go through the whole log, block by block.
     """
@@ -44,12 +36,7 @@ class LogView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.index: LogIndex | None = None
-        self.follow = True
-        self.wrap = True
-        self.cursor = 0
-        self.mark: int | None = None
         self.pattern: re.Pattern[str] | None = None
-        self.needle = ""
         self.progress: float | None = None
         """How much of the log was searched or filtered, 0 to 1; None while neither goes on."""
         self._told_at = float("-inf")
@@ -59,8 +46,6 @@ class LogView(ScrollView, can_focus=True):
         self._matches: Matches | None = None
         self._filling: Worker[None] | None = None
         self._searching: Worker[None] | None = None
-        self._widest = 1
-        self._rows: list[tuple[int, str | None]] | None = None
 
     def open(self, path: Path | None) -> None:
         """Show another mirror, from its end; the same one again changes nothing."""
@@ -71,6 +56,8 @@ class LogView(ScrollView, can_focus=True):
         self.follow = True
         self._restart()
         self.look()
+        if self.pattern is not None:
+            self.set_filter(self.pattern)
 
     def shows(self, path: Path) -> bool:
         """Whether this mirror is the one that is shown."""
@@ -82,7 +69,7 @@ class LogView(ScrollView, can_focus=True):
         self._end_filling()
         if self.index:
             self.index.close()
-            self.index = None
+        self.index = self._matches = None
 
     def on_unmount(self) -> None:
         self.close()
@@ -218,17 +205,6 @@ class LogView(ScrollView, can_focus=True):
             self.action_last()
         self._settle()
 
-    def toggle_wrap(self) -> None:
-        self.wrap = not self.wrap
-        self._settle()
-
-    def marked_text(self) -> str:
-        """The line under the cursor, or all from the marked one to it."""
-        if not self.row_count:
-            return ""
-        first, last = sorted((self.cursor if self.mark is None else self.mark, self.cursor))
-        return "\n".join(self._text(row) for row in range(first, last + 1))
-
     def raw(self) -> tuple[int, bytes] | None:
         """Offset and exact bytes of the line under the cursor."""
         if self.index is None or not self.row_count:
@@ -258,63 +234,6 @@ class LogView(ScrollView, can_focus=True):
             self._enter(self.index.size)
         self.go(self.row_count - 1)
 
-    @property
-    def _width(self) -> int:
-        """Cells beside the scroll bar."""
-        return self.scrollable_content_region.width
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        self._rows = self._layout()
-        try:
-            return super().render_lines(crop)
-        finally:
-            self._rows = None
-
-    def render_line(self, y: int) -> Strip:
-        width = self._width
-        rows = self._layout() if self._rows is None else self._rows
-        if y >= len(rows):
-            return Strip.blank(width)
-        row, piece = rows[y]
-        text = self._text(row) if piece is None else piece
-        strip = self._strip(row, text, width)
-        if self.wrap:
-            return strip.crop_extend(0, width, _PLAIN)
-        left = int(self.scroll_offset.x)
-        return strip.crop_extend(left, left + width, _PLAIN)
-
-    def _layout(self) -> list[tuple[int, str | None]]:
-        """The rows in sight, top to bottom; with wrapping, a row for every piece of a line."""
-        height, count = self.size.height, self.row_count
-        top = int(self.scroll_offset.y)
-        if not self.wrap:
-            return [(row, None) for row in range(top, min(count, top + height))]
-        at_end = top >= count - height
-        found: list[tuple[int, str | None]] = []
-        for row in range(count - 1, -1, -1) if at_end else range(top, count):
-            pieces = chop_cells(self._text(row), max(1, self._width - 1)) or [""]
-            found = [*((row, p) for p in pieces), *found] if at_end else [*found, *((row, p) for p in pieces)]
-            if len(found) >= height:
-                break
-        return found[-height:] if at_end else found[:height]
-
-    def _strip(self, row: int, text: str, width: int) -> Strip:
-        marked = self._finding_on(row)
-        style = _FOUND if marked else _BAD if _ERROR.search(text) else _PLAIN
-        if self.mark is not None and min(self.mark, self.cursor) <= row <= max(self.mark, self.cursor):
-            style += _MARKED
-        if row == self.cursor and not self.follow:
-            style += _CURSOR
-            text = text + " " * max(0, width - 1 - cell_len(text))
-        sign = Segment("▲" if marked else " ", _FOUND)
-        if cell_len(text) + 1 > self._widest:
-            self._widest = min(cell_len(text) + 1, 20_000)
-        if not self.needle:
-            return Strip([sign, Segment(text, style)])
-        parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
-        pieces = [Segment(part, style + _MATCH if n % 2 else style) for n, part in enumerate(parts) if part]
-        return Strip([sign, *pieces])
-
     def _finding_on(self, row: int) -> bool:
         if self.index is None or not self._findings:
             return False
@@ -342,15 +261,6 @@ class LogView(ScrollView, can_focus=True):
             self._restart()
             self.index.enter(byte)
             self.index.advance()
-
-    def _restart(self) -> None:
-        self._widest, self.cursor, self.mark = 1, 0, None
-
-    def _shift(self, rows: int) -> None:
-        """Rows were put before (positive) or dropped from (negative) the front."""
-        self.cursor = max(0, self.cursor + rows)
-        if self.mark is not None:
-            self.mark = max(0, self.mark + rows)
 
     def _fetch_older(self) -> None:
         if self.index is not None and self._matches is None:
@@ -395,20 +305,3 @@ class LogView(ScrollView, can_focus=True):
         if share is None or monotonic() - self._told_at > PROGRESS_SECONDS:
             self._told_at = monotonic()
             self.post_message(LogAdvanced(self.row_count, self.follow))
-
-    def _settle(self) -> None:
-        """Size, scroll position and picture after any change."""
-        count = self.row_count
-        width = self._width if self.wrap else max(self._widest, self._width)
-        if self.virtual_size != (width, count):
-            self.virtual_size = Size(width, count)
-        if self.follow:
-            self.cursor = max(0, count - 1)
-        height, top = max(1, self.size.height), int(self.scroll_offset.y)
-        if self.follow or self.cursor < top or self.cursor >= top + height:
-            target = self.cursor - height + 1 if self.follow or self.cursor > top else self.cursor
-            self.scroll_to(y=max(0, target), animate=False, immediate=True, force=True)
-        self.refresh()
-
-    def on_resize(self) -> None:
-        self._settle()

@@ -1,0 +1,134 @@
+"""Numbered rows of text with a cursor, a mark and a needle: only those in sight are asked for and drawn."""
+
+import re
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+_ERROR = re.compile(r"\b(?:Traceback|[A-Z]\w*(?:Error|Exception)\b|CUDA out of memory|ERROR\b|FATAL)")
+_PLAIN, _BAD, _FOUND = Style(), Style(color="red"), Style(color="yellow", bold=True)
+_MATCH, _CURSOR, _MARKED = Style(reverse=True, bold=True), Style(reverse=True), Style(underline=True)
+
+
+class LogRows(ScrollView, can_focus=True):
+    """Draws rows; whose they are says the subclass with `row_count`, `_text` and `_finding_on`."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.follow = True
+        self.wrap = True
+        self.cursor = 0
+        self.mark: int | None = None
+        self.needle = ""
+        self._widest = 1
+        self._rows: list[tuple[int, str | None]] | None = None
+
+    @property
+    def row_count(self) -> int:
+        """Rows there are."""
+        raise NotImplementedError
+
+    def _text(self, row: int) -> str:
+        raise NotImplementedError
+
+    def _finding_on(self, row: int) -> bool:
+        """Whether a finding rests on this row."""
+        raise NotImplementedError
+
+    def toggle_wrap(self) -> None:
+        self.wrap = not self.wrap
+        self._settle()
+
+    def marked_text(self) -> str:
+        """The line under the cursor, or all from the marked one to it."""
+        if not self.row_count:
+            return ""
+        first, last = sorted((self.cursor if self.mark is None else self.mark, self.cursor))
+        return "\n".join(self._text(row) for row in range(first, last + 1))
+
+    @property
+    def _width(self) -> int:
+        """Cells beside the scroll bar."""
+        return self.scrollable_content_region.width
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._rows = self._layout()
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._rows = None
+
+    def render_line(self, y: int) -> Strip:
+        width = self._width
+        rows = self._layout() if self._rows is None else self._rows
+        if y >= len(rows):
+            return Strip.blank(width)
+        row, piece = rows[y]
+        text = self._text(row) if piece is None else piece
+        strip = self._strip(row, text, width)
+        if self.wrap:
+            return strip.crop_extend(0, width, _PLAIN)
+        left = int(self.scroll_offset.x)
+        return strip.crop_extend(left, left + width, _PLAIN)
+
+    def _layout(self) -> list[tuple[int, str | None]]:
+        """The rows in sight, top to bottom; with wrapping, a row for every piece of a line."""
+        height, count = self.size.height, self.row_count
+        top = int(self.scroll_offset.y)
+        if not self.wrap:
+            return [(row, None) for row in range(top, min(count, top + height))]
+        at_end = top >= count - height
+        found: list[tuple[int, str | None]] = []
+        for row in range(count - 1, -1, -1) if at_end else range(top, count):
+            pieces = chop_cells(self._text(row), max(1, self._width - 1)) or [""]
+            found = [*((row, p) for p in pieces), *found] if at_end else [*found, *((row, p) for p in pieces)]
+            if len(found) >= height:
+                break
+        return found[-height:] if at_end else found[:height]
+
+    def _strip(self, row: int, text: str, width: int) -> Strip:
+        marked = self._finding_on(row)
+        style = _FOUND if marked else _BAD if _ERROR.search(text) else _PLAIN
+        if self.mark is not None and min(self.mark, self.cursor) <= row <= max(self.mark, self.cursor):
+            style += _MARKED
+        if row == self.cursor and not self.follow:
+            style += _CURSOR
+            text = text + " " * max(0, width - 1 - cell_len(text))
+        sign = Segment("▲" if marked else " ", _FOUND)
+        if cell_len(text) + 1 > self._widest:
+            self._widest = min(cell_len(text) + 1, 20_000)
+        if not self.needle:
+            return Strip([sign, Segment(text, style)])
+        parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
+        pieces = [Segment(part, style + _MATCH if n % 2 else style) for n, part in enumerate(parts) if part]
+        return Strip([sign, *pieces])
+
+    def _restart(self) -> None:
+        self._widest, self.cursor, self.mark = 1, 0, None
+
+    def _shift(self, rows: int) -> None:
+        """Rows were put before (positive) or dropped from (negative) the front."""
+        self.cursor = max(0, self.cursor + rows)
+        if self.mark is not None:
+            self.mark = max(0, self.mark + rows)
+
+    def _settle(self) -> None:
+        """Size, scroll position and picture after any change."""
+        count = self.row_count
+        width = self._width if self.wrap else max(self._widest, self._width)
+        if self.virtual_size != (width, count):
+            self.virtual_size = Size(width, count)
+        if self.follow:
+            self.cursor = max(0, count - 1)
+        height, top = max(1, self.size.height), int(self.scroll_offset.y)
+        if self.follow or self.cursor < top or self.cursor >= top + height:
+            target = self.cursor - height + 1 if self.follow or self.cursor > top else self.cursor
+            self.scroll_to(y=max(0, target), animate=False, immediate=True, force=True)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self._settle()
