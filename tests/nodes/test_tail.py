@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import random
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from support.proxy import Proxy
 from support.waiting import until
 
 from console.core.errors import NodeError
-from console.nodes import dial, tail
+from console.nodes import dial, remote, tail
 from console.nodes.ssh import Node
 from console.nodes.tail import Tail
 
@@ -164,6 +165,37 @@ async def test_a_restarted_console_goes_on_at_the_byte(host: Host, node: Node, f
     await until(lambda: second.tail.end == 300_007, "the rest came")
     assert second.chunks == [(0, 300_000, b"second\n")]
     assert (await second.tail.finish()).same
+
+
+@pytest.mark.parametrize(
+    ("change", "into"),
+    [("POLL_SECONDS = 0.04", "POLL_SECONDS = 60.0"), ("import ctypes", "raise ImportError")],
+    ids=["notices alone", "polling alone"],
+)
+async def test_news_come_by_notices_and_by_polling(
+    host: Host, node: Node, follow: Follow, monkeypatch: pytest.MonkeyPatch, change: str, into: str
+) -> None:
+    program = remote.source("tail_reader.py")
+    assert change in program
+    monkeypatch.setattr(remote, "source", lambda name: program.replace(change, into))
+    log = host.home / "log"
+    log.write_bytes(b"start\n")
+    one = await follow(node)
+    await until(lambda: one.tail.end == 6, "it has caught up")
+    for number in range(5):
+        append(log, b"line %d\n" % number)
+        await until(lambda: one.tail.end == log.stat().st_size, "the line")
+    assert one.delivered() == log.read_bytes()
+
+
+def test_data_frames_that_go_on_are_one_and_a_part_of_a_frame_waits() -> None:
+    frames = [(b"O", 0, b"{}"), (b"D", 0, b"ab"), (b"D", 2, b"c"), (b"T", 0, b"{}"), (b"D", 0, b"d")]
+    sent = b"".join(struct.pack(">cQI", kind, at, len(data)) + data for kind, at, data in frames)
+    buffer = bytearray(sent[:-1])
+    assert tail._whole_frames(buffer) == [(b"O", 0, b"{}"), (b"D", 0, b"abc"), (b"T", 0, b"{}")]
+    buffer += sent[-1:]
+    assert tail._whole_frames(buffer) == [(b"D", 0, b"d")]
+    assert not buffer
 
 
 @pytest.mark.parametrize("gone", [False, True])
