@@ -52,16 +52,25 @@ class Conductor:
         self.recorder.record(
             ev.ConsoleAttached(at=self.recorder.now(), pid=pid, host=host, headless=self.headless)
         )
-        await self.guarding.start()
-        keeper = asyncio.create_task(self.guarding.keep(), name="guard keeper")
         try:
-            stopped = await self._lab_until_stopped(keeper)
-            healthy = await with_contact(self.crew, self.lending.give_back)
-        finally:
-            await _end(keeper)
+            await self.guarding.start()
+            stopped, healthy = await self._guarded()
+        except LabError:
+            if not self.lending.owed and not self.recorder.experiment.running_jobs:
+                await self.guarding.dismiss()
+            raise
         if healthy:
             await with_contact(self.crew, self.guarding.end)
         return self._close(stopped, healthy)
+
+    async def _guarded(self) -> tuple[str | None, bool]:
+        """The lab under guard: why it was stopped early, if it was, and whether the service is back."""
+        keeper = asyncio.create_task(self.guarding.keep(), name="guard keeper")
+        try:
+            stopped = await self._lab_until_stopped(keeper)
+            return stopped, await with_contact(self.crew, self.lending.give_back)
+        finally:
+            await _end(keeper)
 
     async def restore_now(self, reason: str) -> None:
         """End the lab's jobs and bring the service back, whatever is going on."""
@@ -171,9 +180,7 @@ class Conductor:
             try:
                 await agent.end_jobs(member.node, self.recorder.experiment.name)
             except NodeError as error:
-                self.recorder.record(
-                    ev.Noted(at=self.recorder.now(), node=member.name, words=error.render(), level="error")
-                )
+                self.recorder.note(error.render(), node=member.name, level="error")
         open_run = self.recorder.experiment.current_run
         if open_run is not None:
             self.recorder.record(
@@ -182,7 +189,7 @@ class Conductor:
 
     async def _after_error(self, error: LabError) -> None:
         """Note the error; bring the service back if it was stopped, or say who will."""
-        self.recorder.record(ev.Noted(at=self.recorder.now(), words=error.render(), level="error"))
+        self.recorder.note(error.render(), level="error")
         if not self.lending.owed:
             return
         try:
@@ -190,7 +197,7 @@ class Conductor:
             await self.lending.give_back()
         except LabError as second:
             words = f"{second.render()}\n  the guard on the node restores the service when its lease runs out"
-            self.recorder.record(ev.Noted(at=self.recorder.now(), words=words, level="error"))
+            self.recorder.note(words, level="error")
 
     def _close(self, stopped: str | None, healthy: bool) -> str:
         good = stopped is None and healthy and accepted(self.recorder.experiment)

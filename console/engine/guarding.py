@@ -47,6 +47,7 @@ class Guarding:
         self._holder = recorder.experiment.holder or f"{getpass.getuser()}@{socket.gethostname()}"
         self._lost: dict[str, str] = {}
         self._remarks: dict[str, Remarks] = {}
+        self._joined: set[str] = set()
 
     @property
     def holder(self) -> str:
@@ -94,9 +95,25 @@ class Guarding:
     async def end(self) -> None:
         """End the guards; refused by a node whose service is not proven healthy."""
         for member in self._crew.values():
-            await self._collect(member)
-            status = await agent.end_guard(member.node, self._recorder.experiment.name, holder=self._holder)
-            self._seen(member.name, "ended", None, status.detail)
+            await self._end(member)
+
+    async def dismiss(self) -> None:
+        """After a failure with nothing left to guard: end the guards that this console started or joined.
+
+        One that can't be reached ends with its lease.
+        """
+        for member in self._crew.values():
+            if member.name not in self._joined:
+                continue
+            try:
+                await self._end(member)
+            except (NodeError, ServiceError) as error:
+                self._recorder.note(f"the guard stays until its lease ends: {error.what}", node=member.name)
+
+    async def _end(self, member: Member) -> None:
+        await self._collect(member)
+        status = await agent.end_guard(member.node, self._recorder.experiment.name, holder=self._holder)
+        self._seen(member.name, "ended", None, status.detail)
 
     async def statuses(self) -> dict[str, GuardStatus]:
         """What every node says of its guard, alive or not."""
@@ -120,7 +137,9 @@ class Guarding:
             restore_delay_seconds=self._restore_delay(member.name),
             gpu=member.spec.gpu or 0,
         )
-        return await agent.start_guard(member.node, spec, service_of(profile, member, list(self._crew)))
+        status = await agent.start_guard(member.node, spec, service_of(profile, member, list(self._crew)))
+        self._joined.add(member.name)
+        return status
 
     def answers(self, node: str) -> bool:
         """Whether the service's HTTP interface is on this node."""
