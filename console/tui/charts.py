@@ -18,6 +18,8 @@ from console.tui.words import Words
 
 ChartName = Literal["loss", "grad_norm", "step_seconds", "tokens", "memory", "power", "clock"]
 BY_STEP: tuple[ChartName, ...] = ("loss", "grad_norm", "step_seconds", "tokens")
+BETWEEN_STEPS: tuple[ChartName, ...] = ("step_seconds", "tokens")
+"""Their first value belongs to the second logged step."""
 BY_TIME: tuple[ChartName, ...] = ("memory", "power", "clock")
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red", "white", "bright_green")
 GAP_SPACINGS = 5
@@ -48,8 +50,9 @@ def chart_of(
     """The chart of that name. Those of `BY_STEP` have steps on the x axis, those of `BY_TIME` minutes."""
     if name in BY_TIME:
         return _by_time(name, experiment, run, readings, words, log=look.log and name != "memory")
-    xs = tuple(float(step.step) for step in run.steps)
-    ys = _values(name, experiment, run)
+    first = 1 if name in BETWEEN_STEPS else 0
+    xs = tuple(float(step.step) for step in run.steps[first:])
+    ys = _values(name, experiment, run)[first:]
     series = [Series("", xs, ys, "grey50" if look.smoothing else "green")]
     if look.smoothing:
         smooth = tuple(ema(ys, look.smoothing))
@@ -106,7 +109,7 @@ def _gap_words(xs: Sequence[float], ys: Sequence[float | None], words: Words, *,
 def _why_empty(name: ChartName, run: RunView, words: Words) -> str:
     if name == "tokens" and run.steps and run.dataset is None:
         return words("chart.no_lengths")
-    if name in ("step_seconds", "tokens") and run.steps:
+    if name in BETWEEN_STEPS and run.steps:
         return words("chart.no_clock")
     return words("chart.no_steps")
 

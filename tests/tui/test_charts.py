@@ -78,6 +78,7 @@ def test_tokens_need_the_measured_mean_length(folder: Path) -> None:
     run = session.experiment.runs["E1-1"]
     chart = charts.chart_of("tokens", session.experiment, run, {}, EN)
     assert math.isclose(chart.series[0].y[-1] or 0.0, 16 * 512.3 / 3.21, rel_tol=1e-6)
+    assert None not in chart.series[0].y, "before the second step there is nothing to be missing"
 
 
 @given(st.lists(values, max_size=60), st.sampled_from([0.6, 0.9, 0.97]))

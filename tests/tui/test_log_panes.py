@@ -9,7 +9,7 @@ from console.tui.app import LabApp, Left
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets.merged_view import MergedView, ranks_text
 from tui.conftest import Opener
-from tui.support import FakeSession, screen_text, story
+from tui.support import FakeSession, at, opening, planned, screen_text, story, walk
 
 
 def two_logs(folder: Path) -> FakeSession:
@@ -70,7 +70,7 @@ async def test_merged_lines_name_their_ranks_and_what_is_not_known(opened: Opene
         assert " [0 1] both say this" in text
         assert " [0]   rank zero alone" in text
         assert "~[1]   rank one alone" in text, "which of the two came first nobody knows"
-        assert "merged 0:a 1:b · 67 lines · order: arrival, stamp, step, text; ~ unknown" in text
+        assert "merged 0:a 1:b · order: arrival, stamp, step, text; ~ unknown · 67 lines" in text
         session.log_grows("E1-1", "spark-a", b"a later line\n")
         await until(lambda: " [0]   a later line" in screen_text(app), "what arrived later, without doubt")
         assert view.follow
@@ -88,7 +88,7 @@ async def test_merged_rows_are_searched_filtered_and_copied(opened: Opener, fold
         await until(lambda: view.row_count == 3, "the new match")
         await pilot.press("y")
         assert app.clipboard.endswith("[1]   more of it alone")
-        await until(lambda: "copied 1 line " in screen_text(app), "how much was copied")
+        await until(lambda: "lines copied: 1 " in screen_text(app), "how much was copied")
 
 
 async def test_raw_bytes_of_a_merged_row_are_those_of_every_rank(opened: Opener, folder: Path) -> None:
@@ -140,3 +140,15 @@ def test_many_ranks_are_named_briefly() -> None:
     assert ranks_text([0, 2, 5], every) == "0 2 5"
     assert ranks_text(list(every), every) == "0-15"
     assert ranks_text([0, 2, 5, 7, 9], every) == "5 of 16"
+
+
+async def test_before_the_first_run_there_are_words_instead_of_empty_panels(
+    opened: Opener, folder: Path
+) -> None:
+    session = FakeSession([*opening(), *walk()[:3]], folder, now=at(5))
+    async with opened(session, screen="runs") as (pilot, app, _):
+        assert "no run yet: charts and logs come with the first one" in screen_text(app)
+        assert "━" not in screen_text(app)
+        await pilot.press(*"voaclfnyb", "comma", "plus")
+        session.happen(*planned("E0", 20))
+        await until(lambda: "log · spark-a" in screen_text(app), "the first run")

@@ -111,6 +111,7 @@ class RunsScreen(LabScreen):
         self.put("matrix", matrix_text(experiment, self.shown_run(experiment), words))
         run = self.shown_run(experiment)
         self.query_one("#run-findings").border_title = words("runs.findings")
+        self.set_class(run is None, "no-run")
         if run is None:
             self.put("run", say((f" {words('runs.no_run')}", "grey62")))
             return
@@ -262,7 +263,7 @@ class RunsScreen(LabScreen):
         self.app.copy_to_clipboard(text)
         self.log_view.mark = None
         count = text.count("\n") + 1 if text else 0
-        self.lab.tell(self.words("runs.copied_one") if count == 1 else self.words("runs.copied", n=count))
+        self.lab.tell(self.words("runs.copied", n=count))
 
     def action_raw(self) -> None:
         """The exact bytes of the line, escaped, so that nothing in them can act."""

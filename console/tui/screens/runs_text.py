@@ -174,10 +174,8 @@ def merged_head_text(logs: Iterable[NodeLog], view: MergedView, words: Words) ->
     """Which logs these are under which number, and what their order rests on."""
     names = figures.short_names([log.node for log in logs])
     who = " ".join(f"{log.rank}:{plain(names[log.node])}" for log in logs)
-    text = say(
-        (f" {words('runs.merged')} {cut(who, NAMES_CELLS)}", "bold"), _state_text(view, words, short=True)
-    )
-    return say(text, (f" · {words('runs.order')}", "grey62"))
+    head = say((f" {words('runs.merged')} {cut(who, NAMES_CELLS)}", "bold"), f" · {words('runs.order')}")
+    return say(head, _state_text(view, words, short=True))
 
 
 def _state_text(view: LogView, words: Words, *, short: bool) -> Text:
@@ -185,18 +183,17 @@ def _state_text(view: LogView, words: Words, *, short: bool) -> Text:
     if not view.follow or not short:
         text.append(f" · {words('runs.following' if view.follow else 'runs.stopped')}")
     count = view.row_count
-    text.append(
-        f" · {words('runs.line')}" if count == 1 else f" · {words('runs.lines', n=_thousands(count))}"
-    )
+    if not count and not view.pattern:
+        text.append(f" · {words('runs.no_log')}", "grey62")
+    else:
+        text.append(f" · {words('runs.line') if count == 1 else words('runs.lines', n=_thousands(count))}")
     if view.pattern:
         text.append(f" · {words('runs.filtered')} {cut(plain(view.pattern.pattern), 20)}", "yellow")
     if view.needle:
         text.append(f" · /{cut(plain(view.needle), 20)}", "yellow")
     if view.progress is not None:
         text.append(f" · {words('runs.looking')} {view.progress:.0%}", "yellow")
-    if not count and not view.pattern:
-        text.append(f" · {words('runs.no_log')}", "grey62")
-    elif view.index is not None and view.index.hole:
+    if view.index is not None and view.index.hole:
         text.append(f" · {words('runs.older')}", "yellow")
     return text
 
