@@ -91,9 +91,10 @@ class LogWatch:
         """The rest of the log can't be had: what is here is read to its end, and the gap is noted."""
         self._facts(self._reader.finish())
         words = f"the log is not complete here: {error.what}; {error.why}"
-        at, node = self._recorder.now(), self._node.name
-        self._recorder.record(ev.Noted(at=at, node=node, run=self._run, words=words, level="warning"))
-        self._recorder.record(ev.StreamChanged(at=at, node=node, run=self._run, state="ended"))
+        self._recorder.note(words, node=self._node.name, run=self._run)
+        self._recorder.record(
+            ev.StreamChanged(at=self._recorder.now(), node=self._node.name, run=self._run, state="ended")
+        )
 
     async def close(self) -> None:
         await self._tail.close()
@@ -105,11 +106,7 @@ class LogWatch:
 
     def _segment_began(self, event: TailEvent) -> None:
         words = f"the log was {event.kind}: {event.why}; it goes on in {event.mirror.name}"
-        self._recorder.record(
-            ev.Noted(
-                at=self._recorder.now(), node=self._node.name, run=self._run, words=words, level="warning"
-            )
-        )
+        self._recorder.note(words, node=self._node.name, run=self._run)
 
     def _facts(self, found: Sequence[fx.LogFact]) -> None:
         """Facts of bytes that did not arrive just now."""
