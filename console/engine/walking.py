@@ -2,27 +2,25 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from console.core.errors import JournalError, NodeError
 from console.core.plan.checklist import Item, ItemState, Judgement, Step, Verdict, judge, verdict_of
 from console.core.record import events as ev
 from console.engine.choices import lasting, stop_lab
+from console.engine.concluding import OUTPUT_KEPT, Outcome, conclude, needs, passed, raw_error, short
 from console.engine.contact import NEEDS_A_PERSON, with_contact, without_contact
 from console.engine.crew import Member
 from console.engine.decisions import Decisions
 from console.engine.recorder import Recorder
 from console.engine.steps import Done, StepRunner
 
-OUTPUT_KEPT = 4000
 OVERRUN_SECONDS = 30.0
 """What a step may take beyond its limit, for its processes to be ended on the node."""
 DESCRIBES = ("baseline", "microbench", "imports", "environment", "components")
 """Probes whose answers also become facts of the node."""
-
-Outcome = Literal["passed", "failed", "noted", "skipped", "timed out"]
 
 
 class WalkStopped(Exception):
@@ -83,7 +81,7 @@ class Walk:
             )
             outcomes = await self._attempt(item, ends)
             optional = {step.id for step in item.steps if self._optional(step)}
-            state, reason, closes = _conclude(item, outcomes, optional, walk_over=ends == walk_ends)
+            state, reason, closes = conclude(item, outcomes, optional, walk_over=ends == walk_ends)
             choice = "go on"
             if not state.good:
                 choice = await self._ask(item, state, reason, attempt, left=ends - loop.time())
@@ -109,7 +107,7 @@ class Walk:
         outcomes: list[tuple[Step, Outcome, str]] = []
         for step in item.steps:
             left = ends - loop.time()
-            missing = [need for need in _needs(step) if not _passed(need, outcomes)]
+            missing = [need for need in needs(step) if not passed(need, outcomes)]
             if left <= 0 or missing:
                 outcome: Outcome = "timed out" if left <= 0 else "skipped"
                 why = (
@@ -169,7 +167,7 @@ class Walk:
         self._ended(item, step, member, outcome, loop.time() - began, done, judgements)
         if step.probe in DESCRIBES and member is not None and done.answer:
             self._describe(member.name, step.probe, done.answer)
-        return outcome, _why(done, judgements)
+        return outcome, raw_error(done, judgements)
 
     def _optional(self, step: Step) -> bool:
         return step.optional or step.id in self.recorder.experiment.profile.policies.optional_steps
@@ -205,7 +203,7 @@ class Walk:
                 outcome=outcome,
                 seconds=seconds,
                 exit_status=done.exit_status,
-                answer=_short(dict(done.answer)),
+                answer=short(dict(done.answer)),
                 judgements=tuple(judgements),
                 output=done.output[-OUTPUT_KEPT:],
                 evidence=evidence,
@@ -232,7 +230,7 @@ class Walk:
         return place
 
     def _describe(self, node: str, probe: str, answer: Any) -> None:
-        facts = _short(dict(answer))
+        facts = short(dict(answer))
         if probe not in ("baseline", "microbench"):
             known = self.recorder.experiment.nodes[node].facts.get(probe, {})
             facts = {probe: {**known, **facts}}
@@ -259,66 +257,3 @@ class Walk:
             choices=[*choices, stop_lab(profile)],
             policy="go on" if policy == "retry" and attempt > 1 else policy,
         )
-
-
-def _needs(step: Step) -> list[str]:
-    return list(dict.fromkeys([*step.needs, *([step.infer_after] if step.infer_after else [])]))
-
-
-def _passed(step_id: str, outcomes: Sequence[tuple[Step, Outcome, str]]) -> bool:
-    return all(outcome in ("passed", "noted") for step, outcome, _ in outcomes if step.id == step_id)
-
-
-def _conclude(
-    item: Item, outcomes: Sequence[tuple[Step, Outcome, str]], optional: set[str], *, walk_over: bool
-) -> tuple[ItemState, str, tuple[str, ...]]:
-    """The item's state, the reason in words, and the lines of the experiment that it closes."""
-    noted = [step for step, outcome, _ in outcomes if outcome == "noted"]
-    closes = tuple(dict.fromkeys(s.closes for s in noted if s.closes and s.id not in optional))
-    timed_out = [(step, why) for step, outcome, why in outcomes if outcome == "timed out"]
-    failed = [(step, why) for step, outcome, why in outcomes if outcome == "failed"]
-    if failed:
-        return ItemState.FAILED, _reasons(failed), closes
-    if timed_out:
-        box = "the walk's box ended" if walk_over else f"its box of {item.box_seconds / 60:.0f} min ended"
-        return ItemState.TIMED_OUT, f"{box}: {_reasons(timed_out)}", closes
-    if closes:
-        return ItemState.NOTED, f"closed: {', '.join(closes)}", closes
-    without = ", ".join(dict.fromkeys(step.title for step in noted))
-    return ItemState.PASSED, f"without {without}" if without else "", closes
-
-
-def _reasons(parts: Sequence[tuple[Step, str]]) -> str:
-    return "; ".join(dict.fromkeys(f"{step.title}: {why}" for step, why in parts))
-
-
-def _why(done: Done, judgements: Sequence[Judgement]) -> str:
-    """The raw error; where a part of the answer failed, the error that stands beside that part."""
-    missed = [
-        f"{j.value} is {j.seen}, expected {j.expected}{_beside(done.answer, j.value)}"
-        for j in judgements
-        if j.passed is False
-    ]
-    return done.error.strip() or "; ".join(missed)
-
-
-def _beside(answer: Mapping[str, Any], path: str) -> str:
-    """`: error` of the part that holds the value at `path`, if it has one."""
-    part = answer.get(path.split(".")[0])
-    error = part.get("error") if isinstance(part, Mapping) else None
-    return f": {str(error).strip().splitlines()[-1]}" if error else ""
-
-
-def _short(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer without long lists and texts; those are in the evidence file."""
-    kept: dict[str, Any] = {}
-    for key, value in answer.items():
-        if isinstance(value, dict):
-            kept[key] = _short(value)
-        elif isinstance(value, list) and len(value) > 20:
-            kept[key] = f"{len(value)} entries, see the evidence"
-        elif isinstance(value, str) and len(value) > OUTPUT_KEPT:
-            kept[key] = value[:OUTPUT_KEPT]
-        else:
-            kept[key] = value
-    return kept

@@ -197,7 +197,8 @@ class LabApp(App[Left]):
             self.screen.dismiss(None)
 
     def action_keys(self) -> None:
-        self.push_screen(HelpPanel(self.lab_screen.name_of, self.words))
+        panel = HelpPanel(self.lab_screen.name_of, self.words, read_only=self.session.read_only)
+        self.push_screen(panel)
 
     def action_language(self) -> None:
         self.words = Words("en" if self.words.lang == "zh" else "zh")

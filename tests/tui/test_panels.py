@@ -125,6 +125,15 @@ async def test_help_ends_with_its_keys_and_scrolls_to_the_last_action(
         assert isinstance(app.screen, LabScreen)
 
 
+async def test_help_of_a_watcher_names_no_key_that_acts(opened: Opener, folder: Path) -> None:
+    async with opened(story(folder, read_only=True)) as (pilot, app, _):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        text = screen_text(app)
+        assert Words()("action.help") in text
+        assert not any(Words()(f"action.{name}") in text for name in ("decide", "stop", "restore"))
+
+
 async def test_a_terminal_that_shrinks_under_a_panel(opened: Opener, folder: Path) -> None:
     async with opened(story(folder, long_decision()), size=(100, 40)) as (pilot, app, _):
         await pilot.resize_terminal(80, 24)

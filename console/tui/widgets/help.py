@@ -11,18 +11,19 @@ from console.tui.words import Words
 
 
 class HelpPanel(TextPanel):
-    """All keys that do something on `screen`."""
+    """All keys that do something on `screen`; where it is only looked on, none that would act."""
 
-    def __init__(self, screen: ScreenName, words: Words) -> None:
+    def __init__(self, screen: ScreenName, words: Words, *, read_only: bool = False) -> None:
         title = f"{words('help.title')}: {words(f'screen.{screen}')}"
-        super().__init__(title, _table(screen, words), words("help.close"))
+        super().__init__(title, _table(screen, words, read_only), words("help.close"))
 
 
-def _table(screen: ScreenName, words: Words) -> Text:
+def _table(screen: ScreenName, words: Words, read_only: bool) -> Text:
     rows: list[Text] = []
+    everywhere = [action for action in GLOBAL if not (read_only and action.writes_only)]
     if LOCAL[screen]:
         rows += [say((words("help.here"), "bold underline")), *_rows(LOCAL[screen], words)]
-    rows += [say((words("help.everywhere"), "bold underline")), *_rows(GLOBAL, words)]
+    rows += [say((words("help.everywhere"), "bold underline")), *_rows(everywhere, words)]
     return Text("\n").join(rows)
 
 
