@@ -190,6 +190,7 @@ def _by_time(
         levels,
         empty=_why_no_readings(name, run, readings, words),
         x_unit=words("chart.minutes"),
+        reach=figures.STALE_SECONDS / 60,
         log=log,
     )
 

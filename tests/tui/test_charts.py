@@ -15,7 +15,7 @@ from console.tui import charts
 from console.tui.readings import reading_of
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets.axes import RoundTicks
-from console.tui.widgets.chart_view import ChartView, Reader, Series, _between, _pieces
+from console.tui.widgets.chart_view import ChartView, Reader, Series, _between, _pieces, _reading
 from console.tui.widgets.decimate import decimate
 from console.tui.words import Words
 from tui.conftest import Opener
@@ -236,6 +236,14 @@ async def test_the_cursor_reads_the_same_step_in_all_charts(opened: Opener, fold
         assert by_time == Reader((step.at - run.planned_at).total_seconds() / 60, f"step {step.step}")
         assert f"{step.loss:.3f}" in screen_text(app)
         assert screen_text(app).count(f"step {step.step}") == 2, "either chart says where it is read"
+
+
+def test_a_cursor_reads_no_neighbour_in_place_of_a_missing_value() -> None:
+    series = Series("", (1.0, 2.0, 5.0), (4.0, 3.0, 2.0))
+    assert _reading(series, Reader(2.0, ""), 0.0) == 3.0
+    assert _reading(series, Reader(3.0, ""), 0.0) is None
+    assert _reading(series, Reader(2.1, ""), 0.2) == 3.0
+    assert _reading(series, None, 0.0) == 2.0
 
 
 def test_a_zoomed_curve_reaches_both_edges_and_fills_the_height() -> None:

@@ -58,6 +58,8 @@ class Chart:
     """Told under the title when values could not be drawn."""
     log: bool = False
     x_unit: str = ""
+    reach: float = 0.0
+    """How far along x a value may be from the cursor and still be read there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class ChartView(Vertical):
         elif age:
             text.append(f"  {plain(age)}", "bold yellow")
         for series in chart.series:
-            at = _reading(series, cursor)
+            at = _reading(series, cursor, chart.reach)
             text.append("  ◆" if series.points else "  ━", series.style)
             text.append(plain(series.name) + " " if series.name else " ")
             text.append(figures.number(at, 3), "bold" if cursor is None else "reverse")
@@ -190,14 +192,14 @@ class ChartView(Vertical):
         return text
 
 
-def _reading(series: Series, cursor: Reader | None) -> float | None:
-    """The last value, or the one nearest to the cursor."""
+def _reading(series: Series, cursor: Reader | None, reach: float) -> float | None:
+    """The last value, or the one at the cursor."""
     if not series.x:
         return None
     if cursor is None:
         return series.y[-1]
     place = int(np.argmin(np.abs(np.asarray(series.x) - cursor.x)))
-    return series.y[place]
+    return series.y[place] if abs(series.x[place] - cursor.x) <= reach else None
 
 
 def _between(series: Series, low: float, high: float) -> Series:
