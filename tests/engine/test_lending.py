@@ -1,6 +1,8 @@
 """A service lent and given back on embedded nodes: its state on each node, and how long it took."""
 
 import asyncio
+import re
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from support.docker_engine import Standin, free_port
 from support.processes import end_processes_of
 from support.waiting import until
 
+from console.cli import service
 from console.core.plan.custody import ServiceTimes
 from console.core.plan.service import CommandService
 from console.core.record import events as ev
@@ -17,6 +20,7 @@ from console.core.record.experiment import fold
 from console.engine import returning
 from console.engine.returning import expected, history
 from console.journal import Journal, read_journal
+from console.nodes.agent.program.folder import Folder
 
 
 @pytest.fixture
@@ -36,14 +40,14 @@ async def test_each_node_has_its_state_and_the_restore_its_length(small_lab, sta
         conductor, recorder = lab.conductor, lab.recorder
         await conductor.guarding.start()
         await conductor.lending.borrow()
-        service = recorder.experiment.service
-        assert service.state == "memory free"
-        assert {node: here.state for node, here in service.nodes.items()} == {
+        borrowed = recorder.experiment.service
+        assert borrowed.state == "memory free"
+        assert {node: here.state for node, here in borrowed.nodes.items()} == {
             "node-a": "memory free",
             "node-b": "memory free",
         }
-        assert service.details["restore_seconds"] == 40
-        assert "not measured yet" in service.details["restore_source"]
+        assert borrowed.details["restore_seconds"] == 40
+        assert "not measured yet" in borrowed.details["restore_source"]
 
         assert await conductor.lending.give_back()
         assert recorder.experiment.service.state == "healthy"
@@ -130,6 +134,22 @@ async def test_clocks_three_hours_apart_change_no_age_and_no_lease(small_lab, st
         assert max(whole) < 120
 
 
+async def test_status_names_a_service_that_came_back_and_a_guard_at_risk(
+    small_lab, standins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with small_lab(CHECKLIST, profile=profile_with(standins)) as lab:
+        await serving(standins, lab.recorder.journal.folder)
+        await lab.conductor.guarding.start()
+        folder = Folder(f"{lab.crew['node-a'].places['home']}/.lab", lab.recorder.experiment.name)
+        folder.set(risk="logind ends it", came_back_at=time.time() - 40)
+        assert await service._status(service.Hands(lab.recorder, lab.crew)) == 0
+        said = capsys.readouterr().out
+        assert re.search(r"the service came back by itself 4\d s ago", said)
+        assert said.count("the guard may be ended: logind ends it") == 1
+        folder.set(risk=None, came_back_at=None)
+        await lab.conductor.guarding.end()
+
+
 async def test_one_healthy_node_is_no_healthy_service(small_lab, standins) -> None:
     """A console that dies between two nodes' restores still owes the second one."""
     async with small_lab(CHECKLIST, profile=profile_with(standins)) as lab:
@@ -139,9 +159,9 @@ async def test_one_healthy_node_is_no_healthy_service(small_lab, standins) -> No
         say("memory free", "")
         say("restoring", "", "node-a")
         say("healthy", "", "node-a")
-        service = fold(read_journal(recorder.journal.folder)).service
-        assert service.state == "restoring"
-        assert {node: here.state for node, here in service.nodes.items()} == {
+        found = fold(read_journal(recorder.journal.folder)).service
+        assert found.state == "restoring"
+        assert {node: here.state for node, here in found.nodes.items()} == {
             "node-a": "healthy",
             "node-b": "memory free",
         }
