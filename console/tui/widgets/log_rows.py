@@ -25,7 +25,7 @@ class LogRows(ScrollView, can_focus=True):
         self.mark: int | None = None
         self.needle = ""
         self._widest = 1
-        self._rows: list[tuple[int, str | None]] | None = None
+        self._picture: tuple[list[tuple[int, str | None]], int] | None = None
 
     @property
     def row_count(self) -> int:
@@ -56,15 +56,14 @@ class LogRows(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._rows = self._layout()
+        self._picture = self._layout(), self._width
         try:
             return super().render_lines(crop)
         finally:
-            self._rows = None
+            self._picture = None
 
     def render_line(self, y: int) -> Strip:
-        width = self._width
-        rows = self._layout() if self._rows is None else self._rows
+        rows, width = self._picture or (self._layout(), self._width)
         if y >= len(rows):
             return Strip.blank(width)
         row, piece = rows[y]
@@ -81,10 +80,10 @@ class LogRows(ScrollView, can_focus=True):
         top = int(self.scroll_offset.y)
         if not self.wrap:
             return [(row, None) for row in range(top, min(count, top + height))]
-        at_end = top >= count - height
+        at_end, width = top >= count - height, max(1, self._width - 1)
         found: list[tuple[int, str | None]] = []
         for row in range(count - 1, -1, -1) if at_end else range(top, count):
-            pieces = chop_cells(self._text(row), max(1, self._width - 1)) or [""]
+            pieces = chop_cells(self._text(row), width) or [""]
             found = [*((row, p) for p in pieces), *found] if at_end else [*found, *((row, p) for p in pieces)]
             if len(found) >= height:
                 break
