@@ -17,6 +17,8 @@ from console.engine.returning import StartWatch, expected, history, measured
 from console.nodes import service as adapters
 
 FREE = ("stopped",)
+BORROWED = ("memory free", "held by driver", "not released")
+"""Of a node: nothing more is stopped there."""
 BACK = ("healthy", "nothing to restore")
 
 
@@ -43,7 +45,8 @@ class Lending:
         if isinstance(self._recorder.experiment.profile.service, NoService):
             self._say("none", "no service is borrowed")
             return
-        if self._recorder.experiment.service.state in ("memory free", "held by driver", "not released"):
+        known = self._recorder.experiment.service.nodes
+        if all(node in known and known[node].state in BORROWED for node in self._nodes()):
             return
         records = await self._records()
         held = [node for node in reversed(self._nodes()) if not await self._stop(node, records[node])]

@@ -11,6 +11,7 @@ from support.borrowed_lab import CHECKLIST, profile_with, serving
 from support.docker_engine import Standin, free_port
 from support.processes import end_processes_of
 from support.waiting import until
+from support.window import healthy
 
 from console.cli import service
 from console.core.plan.custody import ServiceTimes
@@ -147,6 +148,19 @@ async def test_status_names_a_service_that_came_back_and_a_guard_at_risk(
         assert re.search(r"the service came back by itself 4\d s ago", said)
         assert said.count("the guard may be ended: logind ends it") == 1
         folder.set(risk=None, came_back_at=None)
+        await lab.conductor.guarding.end()
+
+
+async def test_a_console_that_dies_between_two_stops_stops_the_second_node_too(small_lab, standins) -> None:
+    async with small_lab(CHECKLIST, profile=profile_with(standins)) as lab:
+        await serving(standins, lab.recorder.journal.folder)
+        await lab.conductor.guarding.start()
+        await lab.conductor.lending._records()
+        lab.conductor.lending._say("held by driver", "as an earlier console found it", "node-b")
+        await lab.conductor.lending.borrow()
+        assert not any(healthy(standin) for standin in standins.values())
+        assert await lab.conductor.lending.give_back()
+        assert all(healthy(standin) for standin in standins.values())
         await lab.conductor.guarding.end()
 
 
