@@ -1,12 +1,16 @@
 """Several logs at once: side by side, and merged, on small and large terminals."""
 
+from functools import partial
 from pathlib import Path
 
+import pytest
 from support.waiting import until
 from textual.pilot import Pilot
 
+from console.core.reading.merge import Merge
 from console.tui.app import LabApp, Left
 from console.tui.screens.runs import RunsScreen
+from console.tui.widgets import merged_logs
 from console.tui.widgets.merged_view import MergedView, ranks_text
 from tui.conftest import Opener
 from tui.support import FakeSession, at, opening, planned, screen_text, story, walk
@@ -112,6 +116,26 @@ async def test_a_row_that_comes_in_above_leaves_the_cursor_on_its_line(opened: O
         session.log_grows("E1-1", "spark-a", b"inserted\nnow\n")
         await until(lambda: view.row_count == count + 1, "a row between others")
         assert view.marked_text().split()[-1] == held.split()[-1] == "now"
+
+
+async def test_rows_dropped_from_the_front_leave_the_cursor_on_its_line(
+    opened: Opener, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merged_logs, "Merge", partial(Merge, rows_kept=100))
+    session = two_logs(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        await pilot.press("ampersand", *"alone|odd", "enter")
+        await until(lambda: view.row_count == 2, "two matching rows")
+        session.log_grows("E1-1", "spark-b", b"odd\neven\n" * 20)
+        await until(lambda: view.row_count == 22, "more of them")
+        await pilot.press("up", "m")
+        held = view.cursor
+        session.log_grows("E1-1", "spark-b", b"odd again\n" * 10)
+        await until(lambda: "odd again" in view._text(view.row_count - 1), "rows for those that were dropped")
+        assert view.row_count <= 100
+        assert view.cursor <= held
+        assert view.marked_text().endswith("odd")
 
 
 async def test_a_finding_is_found_in_the_merged_stream(opened: Opener, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import monotonic
@@ -57,17 +58,19 @@ class MergedView(LogView):
         self._looked_at, self._look_due = monotonic(), False
         if self.logs is None:
             return
-        held = self._said(self.cursor) if self.row_count and not self.follow else ()
+        number = self._number(self.cursor) if self.row_count and not self.follow else -1
+        held = self.logs.said(number) if number >= 0 else ()
         change = self.logs.look(monotonic())
         if change:
-            self._passing = [number - change.dropped for number in self._passing if number >= change.dropped]
+            gone = bisect_left(self._passing, change.dropped) if self.pattern else change.dropped
+            self._passing = [passing - change.dropped for passing in self._passing[gone:]]
             self._tested = max(0, self._tested - change.dropped)
             self._untest(change.first)
+            self._shift(-gone)
         tested = self._test_some()
-        if held and change:
-            self._shift(-change.dropped)
-            rows = range(self.row_count)
-            self.cursor = next((n for n in rows[self.cursor :] if held[0] in self._said(n)), self.cursor)
+        if held and change and change.first <= number - change.dropped:
+            below = range(self.cursor, self.row_count)
+            self.cursor = next((n for n in below if held[0] in self._said(n)), self.cursor)
         if self.logs.behind or (self.pattern and self._tested < len(self.logs)):
             self.grew()
         if change or tested:
