@@ -4,6 +4,7 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
+from console.core.plan.checklist import Verdict
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView, StepView
 from console.tui import figures
@@ -42,13 +43,22 @@ def next_action(
 
 
 def hypotheses_due(experiment: Experiment) -> bool:
-    """The checklist is done, no run of the matrix has been planned, and nothing was written yet."""
+    """It is settled what will run, no run of the matrix has been planned, and nothing was written yet."""
     return (
         experiment.hypotheses_at is None
-        and experiment.verdict is not None
+        and _path_settled(experiment)
         and experiment.outcome is None
         and not any(run.purpose == "matrix" for run in experiment.runs.values())
     )
+
+
+def _path_settled(experiment: Experiment) -> bool:
+    """The checklist is done, and where the main line is down it was decided what runs instead."""
+    if experiment.verdict is not Verdict.DOWN:
+        return experiment.verdict is not None
+    decided = experiment.decisions.get("walk")
+    choice = decided.choice if decided else None
+    return choice == "go on" or (choice == "degrade" and experiment.degraded is not None)
 
 
 def service_is_out(experiment: Experiment) -> bool:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from console.core.plan.checklist import Verdict
 from console.core.record import events as ev
-from console.tui.next_action import next_action
+from console.tui.next_action import hypotheses_due, next_action
 from console.tui.words import Words
 from tui.support import FakeSession, at, decision, hypotheses, opening, story, walk
 
@@ -32,6 +33,19 @@ def test_no_contact_is_told_with_its_age(folder: Path) -> None:
     since = session.clock - timedelta(seconds=40)
     session.happen(ev.LinkChanged(at=since, node="spark-b", state="down", why="no answer"))
     assert said(session)[0].startswith("no contact with spark-b for 40 s")
+
+
+def test_hypotheses_wait_until_it_is_decided_what_runs(folder: Path) -> None:
+    events = [event for event in walk() if not isinstance(event, ev.WalkEnded)]
+    session = FakeSession([*opening(), *events], folder, now=at(19))
+    session.happen(ev.WalkEnded(at=at(19), verdict=Verdict.DOWN, seconds=60.0))
+    assert not hypotheses_due(session.experiment)
+    session.happen(decision().model_copy(update={"decision": "walk"}))
+    assert said(session)[1] == "decide"
+    session.happen(ev.DecisionMade(at=at(19), decision="walk", choice="degrade", reason="no", by="person"))
+    assert not hypotheses_due(session.experiment)
+    session.happen(ev.Degraded(at=at(19), reason="no GPU"))
+    assert hypotheses_due(session.experiment)
 
 
 @pytest.mark.parametrize(("state", "word"), [("stopping", "stopping"), ("restoring", "restoring")])
