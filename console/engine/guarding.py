@@ -174,11 +174,14 @@ class Guarding:
     async def _start_again(self, member: Member, error: ServiceError) -> None:
         """A guard that somebody ended is started anew while its lease would still hold, never after that."""
         until = self._recorder.experiment.nodes[member.name].lease_until
-        if self._once(member.name, error):
-            self._seen(member.name, "gone", None, error.what)
-        if until is None or until <= self._recorder.now():
-            return
+        news = self._once(member.name, error)
         try:
+            if (await agent.guard_status(member.node, self._recorder.experiment.name)).alive:
+                return  # it stands and refused: a full disk, or another holder
+            if news:
+                self._seen(member.name, "gone", None, error.what)
+            if until is None or until <= self._recorder.now():
+                return
             status = await self._start(member)
         except (NodeError, ServiceError) as second:
             self._once(member.name, second)

@@ -74,6 +74,29 @@ async def test_one_node_that_refuses_ends_the_other_nodes_call(small_lab, caplog
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
+async def test_a_guard_that_refuses_is_not_called_gone(small_lab) -> None:
+    async with small_lab(CHECKLIST) as lab:
+        guarding, node = lab.conductor.guarding, lab.crew["node-a"].node
+        await guarding.start()
+        lease = Folder(f"{lab.crew['node-a'].places['home']}/.lab", lab.recorder.experiment.name)
+        with lease.lease_change() as document:
+            document["holder"] = "somebody else"
+        keeper = asyncio.create_task(guarding.keep())
+        try:
+            await until(
+                lambda: "somebody else holds this node" in str(lab.recorder.experiment.timeline),
+                "refusal",
+                60,
+            )
+        finally:
+            keeper.cancel()
+            await asyncio.wait({keeper})
+        assert not _told(lab, "gone")
+        for name, holder in (("node-a", "somebody else"), ("node-b", guarding.holder)):
+            await agent.end_guard(lab.crew[name].node, lab.recorder.experiment.name, holder=holder)
+        assert not (await agent.guard_status(node, lab.recorder.experiment.name)).alive
+
+
 async def test_two_experiments_of_one_user_are_two_holders(small_lab, tmp_path: Path) -> None:
     """Both are named alike and reach the same nodes; only the one that came first holds them."""
     async with small_lab(CHECKLIST) as first:
