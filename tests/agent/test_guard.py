@@ -137,6 +137,8 @@ async def test_when_the_lease_runs_out_the_labs_jobs_end_and_nothing_else(node: 
     marked = await running(node, f"LAB_RUN_ID={EXPERIMENT}/e0")
     deaf = await running(node, f"LAB_RUN_ID={EXPERIMENT}/e1", "trap : TERM; while :; do sleep 1; done")
     foreign = await running(node, "LAB_RUN_ID=another/e0")
+    beside = f"exec env LAB_RUN_DIR=/another/home/.lab/{EXPERIMENT}/e0 sleep 600"
+    of_another_node = await running(node, f"LAB_RUN_ID={EXPERIMENT}/e0", beside)
     unmarked = await running(node, "OTHER=1")
     by_pid_file = await running(node, "OTHER=2")
     run = node.home / ".lab" / EXPERIMENT / "e2"
@@ -150,8 +152,7 @@ async def test_when_the_lease_runs_out_the_labs_jobs_end_and_nothing_else(node: 
     await start_guard(node, spec(lease_seconds=0.5, job_grace_seconds=0.5), NONE)
     await ended(node)
     assert not any(alive(pid) for pid in (marked, deaf, by_pid_file))
-    assert alive(foreign)
-    assert alive(unmarked)
+    assert all(alive(pid) for pid in (foreign, of_another_node, unmarked))
     told = json.loads((run / "ended-by-guard.json").read_text())
     assert told["reason"] == "lease"
 

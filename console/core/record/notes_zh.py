@@ -14,8 +14,8 @@ _FINDING = re.compile(r"(warning|error): (.+)", re.DOTALL)
 _WHOLE = {
     "transport: gloo over TCP (no CUDA)": "传输：gloo，走 TCP（无 CUDA）",
     "transport: not known, the log holds no NCCL lines": "传输：未知，日志中没有 NCCL 行",
-    "nodes of this run share one computer: they slow each other, its peak counts once per node": (
-        "本次运行的节点同在一台计算机上：互相拖慢，峰值按节点重复计数"
+    "nodes of this run share one computer: they slow each other": (
+        "本次运行的节点同在一台计算机上：互相拖慢"
     ),
     "nodes of this run share a computer, perhaps a device: its peak may count more than once": (
         "本次运行的节点同在一台计算机上，可能共用一个设备：峰值可能重复计数"

@@ -5,9 +5,9 @@ for each of the two measurements, default 3), `gpu` (index, default 0).
 
 The copy counts bytes read plus bytes written. Both figures are the best of several repetitions, each ended
 by a synchronisation; the multiplication counts 2 n^3 operations. SM clock and power are medians of readings
-taken while the multiplication runs. `launch_seconds` is the time the host takes to send one tiny kernel off, the
-best mean of several batches: many small kernels at a low power are then the host's doing. The last three are
-null where there is no GPU.
+taken while the multiplication runs. `launch_seconds` is the time the host takes to send one tiny kernel off,
+the best mean of several batches: many small kernels at a low power are then the host's doing. The last three
+are null where there is no GPU.
 """
 
 import statistics
@@ -98,7 +98,7 @@ def _multiply(
 
 
 def _launch_seconds(torch: Any, place: Any, synchronise: Callable[[], None]) -> float:
-    """Host seconds for one kernel of one element, not waited for; batches fit into the queue of the device."""
+    """Host seconds for one kernel of one element, not waited for; a batch fits into the device's queue."""
     element = torch.zeros(1, device=place)
     means = []
     for _ in range(_LAUNCH_BATCHES):

@@ -15,6 +15,7 @@ from .memory import read_text
 from .reserve import log_trouble
 
 MARKER = "LAB_RUN_ID"
+RUN_FOLDER = "LAB_RUN_DIR"
 
 
 def all_pids() -> Iterator[int]:
@@ -132,9 +133,12 @@ def biggest(count: int) -> list[tuple[int, int, str]]:
     ]
 
 
-def marked(experiment: str) -> dict[int, str]:
-    """Run id by pid, for every process that carries the marker of this experiment in its environment."""
-    wanted = f"{MARKER}={experiment}/".encode()
+def marked(experiment_folder: str) -> dict[int, str]:
+    """Run id by pid, for every process that carries the marker of this experiment in its environment.
+
+    Where several nodes are one computer, those of another node's run folder are that node's.
+    """
+    wanted = f"{MARKER}={os.path.basename(experiment_folder)}/".encode()
     found: dict[int, str] = {}
     for pid in all_pids():
         try:
@@ -144,10 +148,20 @@ def marked(experiment: str) -> dict[int, str]:
             continue
         if wanted not in environment:
             continue
-        for entry in environment.split(b"\0"):
-            if entry.startswith(wanted) and start_ticks(pid) is not None:
-                found[pid] = entry[len(MARKER) + 1 :].decode("utf-8", "replace")
+        entries = environment.split(b"\0")
+        if not _elsewhere(entries, experiment_folder):
+            for entry in entries:
+                if entry.startswith(wanted) and start_ticks(pid) is not None:
+                    found[pid] = entry[len(MARKER) + 1 :].decode("utf-8", "replace")
     return found
+
+
+def _elsewhere(environment: list[bytes], experiment_folder: str) -> bool:
+    """Whether the run folder that a process names is not in this experiment's folder."""
+    mark = f"{RUN_FOLDER}=".encode()
+    named = [entry[len(mark) :].decode("utf-8", "replace") for entry in environment if entry.startswith(mark)]
+    here = os.path.realpath(experiment_folder)
+    return any(os.path.dirname(os.path.realpath(folder)) != here for folder in named)
 
 
 def run_pid_files(experiment_folder: str) -> dict[str, dict[str, int]]:
@@ -198,7 +212,7 @@ def keepers(files: dict[str, dict[str, int]]) -> set[int]:
 def lab_processes(experiment_folder: str) -> dict[int, str]:
     """Run id by pid of everything the lab runs here; never this program's own processes."""
     found = from_pid_files(run_pid_files(experiment_folder))
-    found.update(marked(os.path.basename(experiment_folder)))
+    found.update(marked(experiment_folder))
     for pid in ancestors(os.getpid()):
         found.pop(pid, None)
     return found
