@@ -9,7 +9,7 @@ import click
 import typer
 
 from console import __version__
-from console.cli import doctor, export, lab, ledger, parse_log, plan, service
+from console.cli import doctor, export, lab, ledger, parse_log, plan, recount, service
 from console.cli.telling import told
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command("replay")(told(lab.replay))
 app.command("doctor")(told(doctor.doctor))
 app.command("plan")(told(plan.plan))
 app.command("export")(told(export.export_command))
+app.command("recount")(told(recount.recount_command))
 app.command("parse-log")(told(parse_log.parse_log_command))
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(service.app, name="service")

@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from console.core.plan.matrix import hypothesis_hash
 from console.core.record import events as ev
 from console.core.record.figures import Source
-from console.core.record.rows import LoggedRun, build_row
+from console.core.record.rows import LoggedRun
 from console.core.record.views import RunView
 from console.engine.choices import passing, stop_lab
 from console.engine.contact import with_contact
+from console.engine.counting import count, logs_of
 from console.engine.crew import Crew
 from console.engine.decisions import Decisions
-from console.engine.memory import peak_memory
 from console.engine.planning import matrix_run
-from console.engine.power import mean_power
 from console.engine.recorder import Recorder
 from console.engine.running import Running, RunRequest
 from console.engine.walking import WalkStopped
-from console.engine.watching import relative_mirror
 
 
 @dataclass(slots=True)
@@ -65,24 +63,9 @@ class MatrixWalk:
         )
 
     def _row(self, run: RunView) -> None:
-        config = self.recorder.experiment.profile.configuration(run.config)
-        logs = {
-            node: LoggedRun(
-                log=self.running.read_log(node, run.id, config.mode),
-                file=relative_mirror(node, run.id),
-                sha256=run.logs[node].sha256 if node in run.logs else None,
-            )
-            for node in run.nodes
-        }
+        logs = logs_of(self.recorder, run)
         self._transports(run, logs)
-        peaks = peak_memory(self.recorder, run, {node: logged.log for node, logged in logs.items()})
-        row = build_row(
-            self.recorder.experiment,
-            run.id,
-            logs=logs,
-            peaks_memory=peaks,
-            power=mean_power(self.recorder, run),
-        )
+        row = count(self.recorder, run, logs)
         self.recorder.record(ev.RowRecorded(at=self.recorder.now(), run=run.id, row=row))
 
     def _transports(self, run: RunView, logs: dict[str, LoggedRun]) -> None:

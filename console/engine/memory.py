@@ -1,6 +1,6 @@
 """The peak memory of a run on each node, from the best witness there is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -13,6 +13,8 @@ from console.engine.recorder import Recorder
 from console.engine.watching import relative_mirror
 
 SLACK = timedelta(seconds=3)
+BEFORE = timedelta(seconds=15)
+"""In readings that don't tell runs apart, what was there shortly before a run is not of it."""
 
 
 def peak_memory(recorder: Recorder, run: RunView, logs: Mapping[str, TrainLog]) -> dict[str, PeakMemory]:
@@ -26,20 +28,27 @@ class _Highest:
     """The most that was seen in the readings of a run; None: no reading told it."""
 
     readings: int = 0
+    told_apart: bool = True
+    """Whether the readings tell one node's processes from another's on the same computer."""
     driver_bytes: int | None = None
     resident_bytes: int | None = None
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: Sample, pids: Set[int]) -> None:
+        """One reading, of which the run's processes are `pids`."""
         self.readings += 1
-        self.driver_bytes = _larger(self.driver_bytes, _driver_bytes(sample))
-        if sample.jobs and sample.gpu_sm_clock_mhz is None:
-            self.resident_bytes = _larger(self.resident_bytes, sum(sample.jobs.values()))
+        self.told_apart &= sample.jobs_of_run is not None
+        self.driver_bytes = _larger(self.driver_bytes, _driver_bytes(sample, pids))
+        if pids and sample.gpu_sm_clock_mhz is None:
+            self.resident_bytes = _larger(self.resident_bytes, sum(sample.jobs[pid] for pid in pids))
 
 
 def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) -> PeakMemory:
     seen = _during(recorder, run, node)
     if seen.driver_bytes is not None:
-        source = _sampled(node, "driver's figure for the run's processes", seen.readings)
+        words = "driver's figure for the run's processes"
+        if not seen.told_apart and _beside(recorder, run, node):
+            words += " of all nodes together (one computer)"
+        source = _sampled(node, words, seen.readings)
         return PeakMemory(size_bytes=seen.driver_bytes, source=source)
     framework = _framework(run, node, log)
     if framework is not None:
@@ -52,8 +61,8 @@ def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) 
     return PeakMemory(reason="neither the driver nor the framework gave a figure on this node")
 
 
-def _driver_bytes(sample: Sample) -> int | None:
-    held = [sample.gpu_processes[pid] for pid in sample.jobs if pid in sample.gpu_processes]
+def _driver_bytes(sample: Sample, pids: Set[int]) -> int | None:
+    held = [sample.gpu_processes[pid] for pid in pids if pid in sample.gpu_processes]
     known = [size for size in held if size is not None]
     return sum(known) if known else None
 
@@ -83,11 +92,28 @@ def _framework(run: RunView, node: str, log: TrainLog | None) -> PeakMemory | No
 
 
 def _during(recorder: Recorder, run: RunView, node: str) -> _Highest:
+    """Readings come late and in batches, so those of the run before are told apart by their processes."""
     ends, seen = (run.ended_at or recorder.now()) + SLACK, _Highest()
-    for at, sample in recorder.journal.samples(node, run.planned_at):
-        if at <= ends:
-            seen.take(sample)
+    before: set[int] = set()
+    for at, sample in recorder.journal.samples(node, run.planned_at - BEFORE):
+        if at <= run.planned_at:
+            before |= sample.jobs.keys()
+        elif at <= ends:
+            seen.take(sample, _pids(sample, run.id, before))
     return seen
+
+
+def _beside(recorder: Recorder, run: RunView, node: str) -> bool:
+    """Whether another node of the run is the same computer."""
+    nodes = recorder.experiment.nodes
+    boots = [nodes[name].facts.get("boot_id") for name in run.nodes if name != node]
+    return nodes[node].facts.get("boot_id") in [boot for boot in boots if boot]
+
+
+def _pids(sample: Sample, run: str, before: Set[int]) -> Set[int]:
+    if sample.jobs_of_run is None:
+        return sample.jobs.keys() - before
+    return sample.jobs.keys() & set(sample.jobs_of_run.get(run, ()))
 
 
 def _sampled(node: str, words: str, readings: int) -> Source:

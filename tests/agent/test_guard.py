@@ -157,6 +157,21 @@ async def test_when_the_lease_runs_out_the_labs_jobs_end_and_nothing_else(node: 
     assert told["reason"] == "lease"
 
 
+async def test_a_sample_tells_which_process_is_of_which_run(node: LocalNode) -> None:
+    first = await running(node, f"LAB_RUN_ID={EXPERIMENT}/e0")
+    second = await running(node, f"LAB_RUN_ID={EXPERIMENT}/e1")
+    await start_guard(node, spec(sample_seconds=0.05), NONE)
+
+    for _ in range(200):
+        samples = (await follow_guard(node, EXPERIMENT)).samples
+        if samples and set(samples[-1].jobs) == {first, second}:
+            break
+        await asyncio.sleep(0.1)
+    newest = samples[-1]
+    assert newest.jobs_of_run == {"e0": (first,), "e1": (second,)}
+    assert min(newest.jobs.values()) > 0
+
+
 async def running(node: LocalNode, marker: str, script: str = "exec sleep 600") -> int:
     answer = await node.run(
         'env "$1" setsid -f sh -c \'echo $$ >"$0"; eval "$1"\' "$2" "$3" </dev/null >/dev/null 2>&1; '

@@ -29,7 +29,9 @@ def recorder(tmp_path: Path) -> Iterator[Recorder]:
             config="E0",
             attempt=1,
             purpose="matrix",
-            launches=(ev.NodeLaunch(node="node-a", rank=0, argv=(), env={}),),
+            launches=tuple(
+                ev.NodeLaunch(node=node, rank=0, argv=(), env={}) for node in ("node-a", "node-b")
+            ),
             log_node="node-a",
             settings={},
         )
@@ -68,6 +70,39 @@ def test_without_a_gpu_resident_memory_counts(recorder: Recorder) -> None:
     size, words = peak_of(recorder)
     assert size == 3 * GIB
     assert words.startswith("resident memory")
+
+
+def test_processes_of_another_run_do_not_count(recorder: Recorder) -> None:
+    """The driver's list may be some seconds old, and a batch of readings may begin before the run."""
+    held = {OURS: 9 * GIB, OURS - 1: 70 * GIB}
+    jobs = {OURS: GIB, OURS - 1: GIB}
+    of_run = {"E0-1": (OURS,), "X-1": (OURS - 1,)}
+    read(recorder, 1, 1, jobs=jobs, jobs_of_run=of_run, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
+    assert peak_of(recorder)[0] == 9 * GIB
+
+
+def test_where_runs_are_not_told_apart_what_was_there_before_does_not_count(recorder: Recorder) -> None:
+    held = {OURS: 9 * GIB, OURS - 1: 70 * GIB}
+    read(recorder, 1, -0.1, jobs={OURS - 1: GIB}, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
+    jobs = {OURS: GIB, OURS - 1: GIB}
+    read(recorder, 2, 0.1, jobs=jobs, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
+    assert peak_of(recorder) == (
+        9 * GIB,
+        "driver's figure for the run's processes, highest of 1 readings at 1 Hz",
+    )
+
+
+def test_one_computer_as_two_nodes_is_told_where_their_processes_are_not_told_apart(
+    recorder: Recorder,
+) -> None:
+    for node in ("node-a", "node-b"):
+        recorder.record(ev.NodeDescribed(at=recorder.now(), node=node, facts={"boot_id": "same"}))
+    held = {OURS: 9 * GIB, OURS + 1: 9 * GIB}
+    jobs = {OURS: GIB, OURS + 1: GIB}
+    read(recorder, 1, 1, jobs=jobs, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
+    size, words = peak_of(recorder)
+    assert size == 18 * GIB
+    assert words.startswith("driver's figure for the run's processes of all nodes together (one computer)")
 
 
 def test_no_figure_has_its_reason(recorder: Recorder) -> None:

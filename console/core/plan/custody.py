@@ -290,6 +290,8 @@ class Sample(Part):
     """Memory in bytes per process that the driver lists; None where it names no figure."""
     jobs: dict[int, int] = {}
     """Resident memory in bytes of the lab's own processes."""
+    jobs_of_run: dict[str, tuple[int, ...]] | None = None
+    """Which of them belong to which run; None in readings of guards that did not tell."""
     compact_stall: int | None = None
     """Direct compactions since boot (/proc/vmstat)."""
 

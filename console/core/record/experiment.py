@@ -35,6 +35,7 @@ class Experiment:
     checklist: Checklist
     opened_at: datetime
     last_at: datetime
+    """The newest event's time; of a closed experiment, when it was closed."""
     only: tuple[str, ...] = ()
     window_ends: datetime | None = None
     console_version: str = ""
@@ -82,7 +83,8 @@ class Experiment:
     def apply(self, event: ev.Event) -> Self:
         """The state after `event`."""
         changed = _APPLY[type(event)](self, event)
-        changed["last_at"] = max(self.last_at, event.at)
+        if self.outcome is None:
+            changed["last_at"] = max(self.last_at, event.at)
         if line := line_of(event):
             changed["timeline"] = (*self.timeline[-(TIMELINE_LINES - 1) :], line)
         return replace(self, **changed)

@@ -61,7 +61,7 @@ class Guard:
         self._file: samples.SampleFile | None = None
         self._restoring = False
         self._finale: threading.Thread | None = None
-        self._jobs: dict[int, int] = {}
+        self._jobs = samples.Jobs({}, {})
         self._apps: dict[int, int | None] = {}
         self._taken: deque[Doc] = deque(maxlen=_UNWRITTEN_SAMPLES)
         self._wake, self._hurry = threading.Event(), threading.Event()
@@ -136,7 +136,8 @@ class Guard:
             if now >= jobs_at:
                 jobs_at = now + _JOBS_SECONDS
                 found = processes.lab_processes(self._folder.experiment_folder)
-                self._jobs = {pid: size for pid in found for size in [processes.resident_bytes(pid)] if size}
+                sizes = {pid: size for pid in found for size in [processes.resident_bytes(pid)] if size}
+                self._jobs = samples.Jobs(sizes, found)
             if now >= apps_at:
                 apps_at = now + _APPS_SECONDS
                 threading.Thread(target=self._list_apps, name="apps", daemon=True).start()

@@ -80,13 +80,25 @@ def _tail(path: str, number: int) -> tuple[list[Doc], bool]:
         return [], True
 
 
-def take(gpu_values: Doc, gpu_processes: dict[int, int | None], jobs: dict[int, int]) -> Doc:
+class Jobs:
+    """The lab's processes as they were last listed: resident bytes by pid, and the pids of each run."""
+
+    def __init__(self, sizes: dict[int, int], runs: dict[int, str]) -> None:
+        self.sizes = sizes
+        self.of_run: dict[str, list[int]] = {}
+        for pid, run in runs.items():
+            if pid in sizes:
+                self.of_run.setdefault(run.partition("/")[2], []).append(pid)
+
+
+def take(gpu_values: Doc, gpu_processes: dict[int, int | None], jobs: Jobs) -> Doc:
     """One sample, without its number."""
     return {
         "at": time.time(),
         "memory": memory.reading(),
         **gpu_values,
         "gpu_processes": gpu_processes,
-        "jobs": jobs,
+        "jobs": jobs.sizes,
+        "jobs_of_run": jobs.of_run,
         "compact_stall": memory.parse_compact_stall(memory.read_text("/proc/vmstat")),
     }

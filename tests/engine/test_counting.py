@@ -1,0 +1,72 @@
+"""Rows of a closed experiment counted again: what changed is added, what was there before stays."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from console.cli.files import read_lab
+from console.core.errors import InputError
+from console.core.plan.custody import MemoryReading, Sample
+from console.core.record import events as ev
+from console.core.record.experiment import fold
+from console.engine.counting import count, count_again, logs_of
+from console.engine.opening import open_recorder
+from console.engine.recorder import Recorder
+from console.journal import read_journal
+
+GIB = 1 << 30
+MEMORY = MemoryReading(total_bytes=100 * GIB, available_bytes=50 * GIB, free_bytes=40 * GIB)
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    recorder = open_recorder(tmp_path / "experiment", read_lab("embedded"))
+    at = recorder.now()
+    launch = ev.NodeLaunch(node="node-a", rank=0, argv=(), env={})
+    recorder.record(
+        ev.RunPlanned(
+            at=at,
+            run="E0-1",
+            config="E0",
+            attempt=1,
+            purpose="matrix",
+            launches=(launch,),
+            log_node="node-a",
+            settings={},
+        )
+    )
+    sample = Sample(n=1, at=0, memory=MEMORY, jobs={7: 3 * GIB}, jobs_of_run={"E0-1": (7,)})
+    recorder.journal.add_samples("node-a", "experiment", [sample], at + timedelta(seconds=5))
+    recorder.record(ev.RunEnded(at=at + timedelta(minutes=1), run="E0-1", outcome="done", logs={}))
+    yield recorder
+    recorder.journal.close()
+
+
+def close(recorder: Recorder) -> None:
+    recorder.record(ev.ExperimentClosed(at=recorder.now() + timedelta(minutes=2), outcome="fell short"))
+    recorder.journal.close()
+
+
+def test_a_row_that_comes_out_different_is_added_and_the_end_stays_where_it_was(recorder: Recorder) -> None:
+    run = recorder.experiment.runs["E0-1"]
+    right = count(recorder, run, logs_of(recorder, run))
+    assert right.peak_memory_bytes == {"node-a": 3 * GIB}
+    wrong = right.model_copy(update={"peak_memory_bytes": {"node-a": 50 * GIB}})
+    recorder.record(ev.RowRecorded(at=recorder.now(), run="E0-1", row=wrong))
+    folder = recorder.journal.folder
+    close(recorder)
+
+    assert count_again(folder) == ("E0",)
+    rows = [event.row for event in read_journal(folder) if isinstance(event, ev.RowRecorded)]
+    assert rows == [wrong, right]
+    assert count_again(folder) == ()
+    events = read_journal(folder)
+    closed = next(event for event in events if isinstance(event, ev.ExperimentClosed))
+    assert fold(events).last_at == closed.at
+
+
+def test_an_experiment_that_goes_on_is_left_to_its_console(recorder: Recorder) -> None:
+    with pytest.raises(InputError, match="goes on"):
+        count_again(recorder.journal.folder)
