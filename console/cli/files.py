@@ -7,6 +7,7 @@ from platformdirs import user_data_path
 
 import console
 from console.core.errors import InputError, LabError
+from console.core.ledger.of_lab import device_of
 from console.core.plan.profile import Profile, parse_profile
 from console.core.reading.diagnosis import Rules, load_rules
 from console.engine.opening import LabFiles, exists
@@ -26,6 +27,7 @@ def read_lab(name: str) -> LabFiles:
     """The profile of that name or path, with its checklist. Raises `InputError`."""
     text, file = _profile_text(name)
     profile = parse_profile(text, file=file)
+    device_of(profile)  # a name that no catalogue has would leave every prediction out without a word
     return LabFiles(text, file, read_checklist(profile.checklist))
 
 

@@ -8,6 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
+from console.core.ledger.devices import Device
+from console.core.ledger.of_lab import device_of
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView, StepView
 from console.tui import figures
@@ -164,8 +166,9 @@ def _by_time(
     *,
     log: bool,
 ) -> Chart:
+    device = _with_own_memory(experiment) if name == "memory" else None
     read: dict[ChartName, Callable[[Reading], float | None]] = {
-        "memory": lambda r: r.used_bytes / GIB,
+        "memory": lambda r: _memory_gib(r, on_device=device is not None),
         "power": lambda r: r.gpu_power_watts,
         "clock": lambda r: r.gpu_sm_clock_mhz,
     }
@@ -183,9 +186,11 @@ def _by_time(
         values = [((r.at - begun) / 60, read[name](r)) for r in mine]
         drawn = _with_gaps([(x, y) for x, y in values if y is not None])
         series.append(Series(short[node], tuple(x for x, _ in drawn), tuple(y for _, y in drawn), colour))
-    levels = _memory_levels(experiment, run, readings, words) if name == "memory" else ()
+    levels: tuple[Level, ...] = ()
+    if name == "memory":
+        levels = _memory_levels(experiment, run, readings, words, device)
     return Chart(
-        _title(name, words, log=log),
+        words("chart.device_memory") if device else _title(name, words, log=log),
         tuple(series),
         levels,
         empty=_why_no_readings(name, run, readings, words),
@@ -217,19 +222,40 @@ def _why_no_readings(
     return words("chart.no_readings")
 
 
+def _with_own_memory(experiment: Experiment) -> Device | None:
+    """The lab's device if its memory is not the machine's own: what was predicted is of the device's."""
+    device = device_of(experiment.profile)
+    return None if device is None or device.unified else device
+
+
+def _memory_gib(reading: Reading, *, on_device: bool) -> float | None:
+    if not on_device:
+        return reading.used_bytes / GIB
+    return None if reading.gpu_bytes is None else reading.gpu_bytes / GIB
+
+
 def _memory_levels(
-    experiment: Experiment, run: RunView, readings: Mapping[str, Sequence[Reading]], words: Words
+    experiment: Experiment,
+    run: RunView,
+    readings: Mapping[str, Sequence[Reading]],
+    words: Words,
+    device: Device | None,
 ) -> tuple[Level, ...]:
-    """The smallest node's total, the use at which its guard acts, and what the plan predicted."""
+    """The total, what the plan predicted, and in the machine's own memory the use at which a guard acts.
+
+    The total is that of the smallest node.
+    """
     totals = {node: readings[node][-1].total_bytes for node in run.nodes if readings.get(node)}
     if not totals:
         return ()
     least = min(totals, key=lambda node: totals[node])
+    total = device.memory_bytes if device else totals[least]
+    floor = None if device else experiment.nodes[least].floor_bytes
     levels = []
-    if floor := experiment.nodes[least].floor_bytes:
-        levels.append(Level(words("chart.floor"), (totals[least] - floor) / GIB, "red"))
+    if floor:
+        levels.append(Level(words("chart.floor"), (total - floor) / GIB, "red"))
     predicted = run.settings.get("predicted_memory_bytes")
     if isinstance(predicted, int | float) and predicted > 0:
         levels.append(Level(words("chart.predicted"), predicted / GIB, "yellow"))
-    levels.append(Level(words("chart.total"), totals[least] / GIB, "grey62"))
+    levels.append(Level(words("chart.total"), total / GIB, "grey62"))
     return tuple(levels)

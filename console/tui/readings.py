@@ -24,6 +24,8 @@ class Reading(NamedTuple):
     gpu_sm_clock_mhz: float | None
     gpu_missing: str | None
     """Why the GPU's figures are absent."""
+    gpu_bytes: int | None
+    """Memory of the lab's processes on the GPU, as the driver lists it; None where it names none."""
 
     @property
     def used_bytes(self) -> int:
@@ -41,7 +43,15 @@ def reading_of(arrived_at: datetime, sample: Sample) -> Reading:
         sample.gpu_power_watts,
         sample.gpu_sm_clock_mhz,
         sample.gpu_missing,
+        _gpu_bytes(sample),
     )
+
+
+def _gpu_bytes(sample: Sample) -> int | None:
+    if sample.gpu_missing is not None:
+        return None
+    held = [sample.gpu_processes[pid] for pid in sample.jobs if pid in sample.gpu_processes]
+    return None if None in held else sum(size for size in held if size is not None)
 
 
 class Readings:
@@ -87,5 +97,5 @@ class _Thinned:
     def _append(self, reading: Reading) -> None:
         kept, stride = self.kept, self._stride
         if len(kept) > 1 and kept[-2].n // stride == kept[-1].n // stride:
-            kept[-2:] = [min(kept[-2:], key=lambda one: one.available_bytes)]
+            kept[-2:] = [max(kept[-2:], key=lambda one: one.used_bytes + (one.gpu_bytes or 0))]
         kept.append(reading)

@@ -176,6 +176,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "chart.step_seconds": ("step time, s", "步时，秒"),
     "chart.tokens": ("tokens/s", "词元/秒"),
     "chart.memory": ("memory, GiB", "内存，GiB"),
+    "chart.device_memory": ("GPU memory, GiB", "显存，GiB"),
     "chart.power": ("GPU power, W", "GPU 功率，W"),
     "chart.clock": ("GPU clock, MHz", "GPU 频率，MHz"),
     "chart.validation": ("validation", "验证"),

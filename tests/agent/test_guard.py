@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -155,6 +156,14 @@ async def test_when_the_lease_runs_out_the_labs_jobs_end_and_nothing_else(node: 
     assert all(alive(pid) for pid in (foreign, of_another_node, unmarked))
     told = json.loads((run / "ended-by-guard.json").read_text())
     assert told["reason"] == "lease"
+
+
+async def test_a_guard_whose_folder_was_removed_ends(node: LocalNode) -> None:
+    status = await start_guard(node, spec(lease_seconds=600), NONE)
+    assert status.pid is not None
+    pid = status.pid
+    shutil.rmtree(node.home / ".lab")
+    await until(lambda: not alive(pid), "the guard has nothing to guard with")
 
 
 async def test_a_sample_tells_which_process_is_of_which_run(node: LocalNode) -> None:

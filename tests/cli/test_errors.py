@@ -23,6 +23,7 @@ WRONG = [
     ("run broken.yaml", "broken.yaml:2: not readable as YAML"),
     ("run empty.yaml", "empty.yaml: empty"),
     ("run binary.yaml", "UTF-8"),
+    ("run device.yaml", "H999"),
     ("run embedded --out file", "file is not a folder"),
     ("run embedded --out file/x", "Not a directory"),
     ("run embedded --out /proc/lab", "/proc/lab"),
@@ -49,6 +50,7 @@ WRONG = [
     ("export example --format xx", "json, csv, md, html"),
     ("export example --lang xx", "en or zh"),
     ("export example --out file", "can't write to file"),
+    ("recount foreign", "no experiment foreign"),
     ("service status embedded", "names no service"),
     ("service stop spark-pair --out foreign", "holds other things"),
     ("service stop nosuch", "no profile nosuch"),
@@ -77,6 +79,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "foreign" / "thesis.tex").write_text("not ours")
     (tmp_path / "file").write_text("x")
     (tmp_path / "unknown.yaml").write_text(EMBEDDED + "nosuch: 1\n", encoding="utf-8")
+    (tmp_path / "device.yaml").write_text(EMBEDDED + "device: H999\n", encoding="utf-8")
     (tmp_path / "broken.yaml").write_text("name: [\n")
     (tmp_path / "empty.yaml").touch()
     (tmp_path / "binary.yaml").write_bytes(b"name: \xff\xfe\n")

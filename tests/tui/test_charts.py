@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.waiting import until
 
 from console.core.record import events as ev
+from console.engine.replay import ReadSession
 from console.tui import charts
 from console.tui.readings import reading_of
 from console.tui.screens.runs import RunsScreen
@@ -22,6 +23,7 @@ from tui.conftest import Opener
 from tui.support import at, sample, screen_text, story
 
 EN = Words("en")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "h200-pair"
 values = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
 
 
@@ -71,6 +73,19 @@ def test_memory_has_total_floor_and_prediction(folder: Path) -> None:
     assert math.isclose(levels["total"], 121.6, rel_tol=1e-3)
     assert math.isclose(levels["guard acts"], 121.6 - 12, rel_tol=1e-3)
     assert [series.name for series in chart.series] == ["a", "b"]
+
+
+def test_a_device_with_memory_of_its_own_is_charted_by_what_the_driver_lists(folder: Path) -> None:
+    """Beside the machine's memory the prediction, which is of the device's, would say nothing."""
+    session = ReadSession(EXAMPLE)
+    run = session.experiment.runs["E1-1"]
+    readings = {node: [reading_of(*one) for one in session.samples(node)] for node in run.nodes}
+    chart = charts.chart_of("memory", session.experiment, run, readings, EN)
+    assert chart.title == "GPU memory, GiB"
+    assert {level.name for level in chart.levels} == {"total", "predicted"}
+    total = next(level.y for level in chart.levels if level.name == "total")
+    assert 125 < total < 142, "an H200's, not the host's 252"
+    assert max(y for y in chart.series[0].y if y is not None) == pytest.approx(42.3, abs=0.1)
 
 
 def test_tokens_need_the_measured_mean_length(folder: Path) -> None:

@@ -15,7 +15,12 @@ AMBER_SECONDS = 300.0
 
 
 def window_bar(experiment: Experiment, now: datetime, words: Words, width: int) -> Text:
-    """From opening to end of the window; as much of it as fits into `width` cells, the time left first."""
+    """From opening to end of the window; as much of it as fits into `width` cells, the time left first.
+
+    An experiment that is closed has no use for the rest of its window.
+    """
+    if experiment.outcome is not None:
+        return say((words("header.closed"), "grey62"))
     if experiment.window_ends is None:
         return say((words("header.no_window"), "grey62"))
     left = (experiment.window_ends - now).total_seconds()
