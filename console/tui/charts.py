@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from console.core.ledger.devices import Device
-from console.core.ledger.of_lab import device_of
+from console.core.ledger.of_lab import device_with_own_memory
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView, StepView
 from console.tui import figures
@@ -166,7 +166,7 @@ def _by_time(
     *,
     log: bool,
 ) -> Chart:
-    device = _with_own_memory(experiment) if name == "memory" else None
+    device = device_with_own_memory(experiment.profile) if name == "memory" else None
     read: dict[ChartName, Callable[[Reading], float | None]] = {
         "memory": lambda r: _memory_gib(r, on_device=device is not None),
         "power": lambda r: r.gpu_power_watts,
@@ -220,12 +220,6 @@ def _why_no_readings(
     if name != "memory" and missing:
         return words("chart.no_gpu", why=missing)
     return words("chart.no_readings")
-
-
-def _with_own_memory(experiment: Experiment) -> Device | None:
-    """The lab's device if its memory is not the machine's own: what was predicted is of the device's."""
-    device = device_of(experiment.profile)
-    return None if device is None or device.unified else device
 
 
 def _memory_gib(reading: Reading, *, on_device: bool) -> float | None:

@@ -34,6 +34,12 @@ def device_of(profile: Profile) -> Device | None:
     return known_device(profile.device) if profile.device else None
 
 
+def device_with_own_memory(profile: Profile) -> Device | None:
+    """The lab's device unless it shares the machine's memory; None too when the profile names none."""
+    device = device_of(profile)
+    return None if device is None or device.unified else device
+
+
 def setup_of(profile: Profile, config: Configuration) -> Setup | None:
     """What the memory and time predictions need; None when the model's shapes are not known.
 

@@ -11,10 +11,11 @@ from console.core.plan.matrix import Configuration, Settings
 from console.core.plan.profile import Profile
 from console.core.reading.facts import DatasetLength
 from console.core.record.cells import Cell, LoggedRun
+from console.core.record.experiment import Experiment
 from console.core.record.figures import Source
 from console.core.record.views import RunView
 
-__all__ = ["adapters", "attention_span", "parameters"]
+__all__ = ["adapters", "attention_span", "parameters", "whole_model"]
 
 
 def parameters(run: RunView, logs: Mapping[str, LoggedRun], profile: Profile, config: Configuration) -> Cell:
@@ -45,6 +46,31 @@ def parameters(run: RunView, logs: Mapping[str, LoggedRun], profile: Profile, co
     if cut:
         return Cell.blank("each rank prints its own share of the model, and the profile names no known model")
     return Cell.blank("the log prints no parameter count, and the profile names no known model")
+
+
+def whole_model(experiment: Experiment) -> tuple[float, float] | None:
+    """Total and trainable parameters of the model that the matrix trains, adapters included in both.
+
+    As a run that doesn't cut the model printed them, else by the shapes; None when neither is known. The
+    checklist's runs may be of another model.
+    """
+    profile, settings = experiment.profile, experiment.profile.settings
+    for config in experiment.configurations:
+        layout = profile.configuration(config)
+        if layout.tensor_parallel * layout.pipeline_parallel == 1:
+            for run in reversed(experiment.runs_of(config)):
+                if run.parameters is not None:
+                    return run.parameters.total, run.parameters.trainable
+    shapes = architecture_of(profile.model)
+    if shapes is None:
+        return None
+    if settings.tuner == "full":
+        return shapes.parameters.total, shapes.parameters.total
+    try:
+        trained = lora_parameters(shapes, settings.lora_rank, tuple(settings.target_modules)).total
+    except InputError:
+        return None
+    return shapes.parameters.total + trained, trained
 
 
 def _printed(run: RunView, logs: Mapping[str, LoggedRun]) -> Cell | None:

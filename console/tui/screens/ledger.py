@@ -10,8 +10,10 @@ from textual.widgets import Static
 
 from console.core.ledger.classic import classic_account
 from console.core.ledger.columns import QUANTITIES, Comparison, Quantity, Value
+from console.core.ledger.of_lab import device_with_own_memory
 from console.core.plan.matrix import Configuration
 from console.core.record.experiment import Experiment
+from console.core.record.parameters import whole_model
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
 from console.tui.comparison import comparison_of
@@ -104,17 +106,18 @@ def account_text(
     experiment: Experiment, config: Configuration, latest: dict[str, Reading | None], words: Words
 ) -> Text:
     """The classic 16 B/parameter account, cut by tensor and pipeline sizes, beside the measured peak."""
-    counted = [run.parameters for run in experiment.runs.values() if run.parameters]
-    if not counted:
+    model = whole_model(experiment)
+    if model is None:
         return say((words("ledger.no_parameters"), "yellow"))
-    total, trainable = counted[-1].total, counted[-1].trainable
+    total, trainable = model
     cut = config.tensor_parallel * config.pipeline_parallel
     whole = trainable >= total
     account = classic_account(total) if whole else classic_account(total - trainable, trained=trainable)
     row = experiment.rows.get(config.id)
     known = [size for size in row.peak_memory_bytes.values() if size is not None] if row else []
     peak = max(known, default=None)
-    totals = [r.total_bytes for r in latest.values() if r]
+    device = device_with_own_memory(experiment.profile)
+    totals = [device.memory_bytes if device else r.total_bytes for r in latest.values() if r]
     head = words(
         "ledger.of_parameters",
         total=figures.count(total),
