@@ -22,7 +22,9 @@ def test_the_share_of_a_rank_is_not_taken_for_the_model(events: list[ev.Event]) 
     newest = experiment.runs["E3-1"].parameters
     assert newest is not None
     assert newest.total < 4e9, "a pipeline stage prints its own layers"
-    assert whole_model(experiment) == pytest.approx((7_633_393_256, 17_776_640), rel=1e-6)
+    assert whole_model(experiment) == pytest.approx((7_633_393_256, 17_776_640), rel=1e-5), (
+        "printed to a hundred"
+    )
 
 
 def test_before_a_run_of_the_matrix_counted_it_the_shapes_do(events: list[ev.Event]) -> None:
