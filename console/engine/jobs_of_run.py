@@ -28,6 +28,8 @@ class JobsOfRun:
         self._run = run
         self._launches = launches
         self.states: dict[str, jobs.JobState] = {}
+        self.stopped_by_us: set[str] = set()
+        """Nodes whose job was still going when it was told to stop."""
         self._stopped: set[str] = set()
         self._troubles: dict[tuple[str, str], str] = {}
 
@@ -41,6 +43,20 @@ class JobsOfRun:
         """A job ended badly or is gone while another goes on."""
         bad = [s for s in self.states.values() if s.state in GONE or s.exit_code not in (None, 0)]
         return bool(bad) and not self.over
+
+    @property
+    def ended_badly(self) -> dict[str, float]:
+        """When each job that failed by itself was first seen to be over, in seconds of the journal's clock."""
+        seen = self._recorder.experiment.runs[self._run].jobs
+        return {
+            node: since.timestamp()
+            for node, state in self.states.items()
+            if state.state in OVER
+            and state.exit_code != 0
+            and node not in self.stopped_by_us
+            and node in seen
+            and (since := seen[node].since) is not None
+        }
 
     async def start(self) -> None:
         """Start what was not started, waiting for nodes out of contact.
@@ -66,6 +82,9 @@ class JobsOfRun:
         Called again, it turns to the nodes that could not be reached before.
         """
         nodes = [launch.node for launch in self._launches if launch.node not in self._stopped]
+        self.stopped_by_us.update(
+            node for node in nodes if node in self.states and self.states[node].state not in OVER
+        )
         await asyncio.gather(*(self._stop(node, grace_seconds) for node in nodes))
 
     async def _start(self, launch: NodeLaunch) -> None:

@@ -224,20 +224,25 @@ class Running:
         if ended_by_us in ("stopped", "timed out"):
             default = f"not ended after {request.limit_seconds:g} s" if request.limit_seconds else "time box"
             return ended_by_us, self._stop_wish.pop(request.id, default)
-        found = failure_cause(logs)
         codes = {node: state.exit_code for node, state in jobs.states.items()}
         if all(code == 0 for code in codes.values()) and logs[request.log_node].ended:
             return "done", ""
-        if found is not None:
-            return "failed", f"{found.node}: {found.traceback.kind}: {found.traceback.message}"
+        ours = [node for node in codes if node in jobs.stopped_by_us]
+        ended = (
+            f"; {' and '.join(ours)} {'were' if ours[1:] else 'was'} then ended by the console"
+            if ours
+            else ""
+        )
+        found = failure_cause(logs, jobs.ended_badly)
         vanished = [node for node, state in jobs.states.items() if state.state in GONE]
-        if vanished:
-            return (
-                "failed",
-                f"{', '.join(vanished)}: the job is gone without an exit status (killed, or a restart)",
-            )
-        bad = ", ".join(f"{node} exit {code}" for node, code in codes.items() if code != 0)
-        return "failed", bad or "exit 0, but the log lacks the framework's last line"
+        if vanished and (found is None or found.secondary):
+            words = "the job is gone without an exit status (killed, or a restart)"
+            return "failed", f"{', '.join(vanished)}: {words}{ended}"
+        if found is not None:
+            advice = f"\n  next: {found.next_step}" if found.next_step else ""
+            return "failed", f"{found.node}: {found.words}{ended}{advice}"
+        bad = ", ".join(f"{node} exit {code}" for node, code in codes.items() if code and node not in ours)
+        return "failed", (bad or "exit 0, but the log lacks the framework's last line") + ended
 
     def _end(self, run: str, outcome: Outcome, cause: str, logs: dict[str, Source]) -> None:
         self._recorder.record(

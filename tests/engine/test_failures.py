@@ -7,6 +7,7 @@ import pytest
 from support.borrowed_lab import CHECKLIST, profile_with
 
 from console.core.errors import LabError
+from console.engine import running
 
 
 def trainer(tmp_path: Path, script: str) -> Path:
@@ -68,3 +69,40 @@ async def test_an_interpreter_that_is_not_on_the_node(small_lab, tmp_path: Path)
         assert str(tmp_path / "nowhere") in run.cause
         assert "next:" in run.cause
         assert len(run.cause.splitlines()) <= 3
+
+
+TABLE = """
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-03-01_10:00:02
+  rank      : 1 (local_rank: 0)
+  exitcode  : -9 (pid: 8204)
+"""
+TOLD = """
+Traceback (most recent call last):
+  File "run.py", line 1
+torch.distributed.elastic.multiprocessing.api.SignalException: Process 8047 got signal: 15
+"""
+
+
+async def test_a_killed_rank_is_the_cause_and_the_end_of_the_other_is_ours(
+    small_lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ENDING_SECONDS", 0.5)
+    (tmp_path / "table").write_text(TABLE)
+    (tmp_path / "told").write_text(TOLD)
+    program = trainer(
+        tmp_path,
+        f'[ "$NODE_RANK" = 1 ] && {{ cat {tmp_path}/table; exit 1; }}\n'
+        f'trap "cat {tmp_path}/told; exit 1" TERM\n'
+        "sleep 600 & wait",
+    )
+    profile = profile_with({}, trainer=program).replace("run_failed: retry", "run_failed: stop")
+    profile = profile.replace("      nodes: 1\n", "      nodes: 2\n")
+    async with small_lab(CHECKLIST, profile=profile) as lab:
+        assert await lab.conductor.conduct() == "stopped"
+        (run,) = lab.recorder.experiment.runs.values()
+        what, advice = run.cause.splitlines()
+        assert what.startswith("node-b: rank 1 (local rank 0) was killed by SIGKILL")
+        assert what.endswith("; node-a was then ended by the console")
+        assert "dmesg on node-b" in advice

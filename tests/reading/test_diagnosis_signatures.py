@@ -236,3 +236,9 @@ def test_wrappers_and_a_stop_that_was_asked_for_are_no_exceptions():
     wrapper = b"Traceback (most recent call last):\n  x\ntorch.distributed.elastic.ChildFailedError: \n"
     stopped = b"Traceback (most recent call last):\n  x\nSignalException: Process 7 got signal: 15\n"
     assert after_reading(wrapper + stopped).active == ()
+
+
+def test_a_progress_bar_in_front_of_a_log_head_is_left_out() -> None:
+    said = "E0301 10:00:02.105000 8046 api.py:986] failed (exitcode: -9) local_rank: 0 (pid: 4321)"
+    (found,) = after_reading(f"Train:  12%|#2   | 3/24 [00:12<01:02,  2.96s/it]{said}\n".encode()).active
+    assert found.seen == said

@@ -27,7 +27,7 @@ def test_the_cause_is_on_the_node_that_had_it() -> None:
     logs = {"node-b": log("failed-node-b.log"), "node-a": log("failed-node-a.log")}
     cause = failure_cause(logs)
     assert cause is not None
-    assert (cause.node, cause.traceback.kind) == ("node-a", "torch.OutOfMemoryError")
+    assert (cause.node, cause.what.kind) == ("node-a", "torch.OutOfMemoryError")
 
 
 def test_the_earliest_of_two_real_causes_wins() -> None:
@@ -35,7 +35,7 @@ def test_the_earliest_of_two_real_causes_wins() -> None:
     early = _failed("KeyError: early", "2026-03-01_10:00:02")
     cause = failure_cause({"a": read_whole(late), "b": read_whole(early)})
     assert cause is not None
-    assert (cause.node, cause.traceback.kind) == ("b", "KeyError")
+    assert (cause.node, cause.what.kind) == ("b", "KeyError")
 
 
 def _failed(what: str, when: str) -> bytes:
@@ -49,7 +49,7 @@ def _failed(what: str, when: str) -> bytes:
 def test_what_a_peer_says_counts_only_alone() -> None:
     cause = failure_cause({"node-b": log("failed-node-b.log")})
     assert cause is not None
-    assert cause.traceback.secondary
+    assert cause.what.secondary
 
 
 def test_a_wrapper_alone_is_no_cause() -> None:
@@ -96,3 +96,52 @@ def test_a_survived_exception_is_not_the_cause() -> None:
     cause = read_whole(text).first_cause()
     assert cause is not None
     assert cause.kind == "OSError"
+
+
+KILLED = b"""\
+Train:  12%|#2        | 3/24 [00:12<01:02,  2.96s/it]\
+E0301 10:00:02.105000 8046 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: -9) \
+local_rank: 0 (pid: 8204) of binary: /usr/bin/python3
+Traceback (most recent call last):
+  File "run.py", line 1
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\x20
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-03-01_10:00:02
+  rank      : 1 (local_rank: 0)
+  exitcode  : -9 (pid: 8204)
+"""
+SURVIVED = b'Traceback (most recent call last):\n  File "probe.py", line 1\nImportError: no apex\n'
+
+
+def test_a_killed_worker_is_the_cause_and_not_the_stop_that_followed() -> None:
+    cause = failure_cause({"a": log("stopped.log"), "b": read_whole(KILLED)})
+    assert cause is not None
+    assert (cause.node, cause.secondary) == ("b", False)
+    assert cause.words.startswith("rank 1 (local rank 0) was killed by SIGKILL: torchrun saw exitcode -9")
+    assert "dmesg on b" in cause.next_step
+
+
+def test_what_was_survived_before_a_kill_is_not_the_cause() -> None:
+    cause = failure_cause({"b": read_whole(SURVIVED + KILLED)})
+    assert cause is not None
+    assert "SIGKILL" in cause.words
+
+
+def test_an_abort_has_its_words_in_the_exception() -> None:
+    aborted = _failed("ValueError: why", "2026-03-01_10:00:02").replace(b"exitcode  : 1", b"exitcode  : -6")
+    cause = failure_cause({"a": read_whole(aborted)})
+    assert cause is not None
+    assert cause.words == "ValueError: why"
+
+
+def test_a_worker_that_was_told_to_stop_was_not_killed() -> None:
+    assert failure_cause({"a": read_whole(KILLED.replace(b"-9", b"-15"))}) is None
+
+
+def test_the_job_that_ended_first_counts_more_than_the_clocks_of_nodes() -> None:
+    first = read_whole(_failed("ValueError: first", "2026-03-01_10:09:00"))
+    second = read_whole(_failed("KeyError: second", "2026-03-01_10:00:02"))
+    cause = failure_cause({"b": second, "a": first}, {"a": 100.0, "b": 104.0})
+    assert cause is not None
+    assert cause.node == "a"

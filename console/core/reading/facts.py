@@ -234,7 +234,7 @@ class Traceback(LogFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFailure(LogFact):
-    """One entry of torchrun's failure table. `at` is the node's local time, `YYYY-MM-DD_HH:MM:SS`."""
+    """One entry of torchrun's failure table. `exit_status` is minus the signal that ended it; `at` is the node's local time, `YYYY-MM-DD_HH:MM:SS`."""
 
     rank: int
     local_rank: int | None
@@ -242,6 +242,11 @@ class WorkerFailure(LogFact):
     pid: int | None
     at: str | None
     root_cause: bool
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Ended by SIGINT or SIGTERM."""
+        return self.exit_status in (-2, -15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ _HEADS = (
     r"\S{1,64}:\d+:\d+ \[\d+\] (?=NCCL )",
 )
 _HEAD = re.compile(f"(?:{'|'.join(_HEADS)})+")
+_HEAD_BEHIND_A_BAR = re.compile(r"(?:\[(?:rank|default)\d{1,9}\]:)?\[?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 _STAMP = re.compile(_DATE)
 _RUN_STAMP = " time of running main: "
 _STEP = re.compile(
@@ -40,6 +41,16 @@ def head_of(text: str) -> Head:
     if end or _RUN_STAMP in text:
         stamp = _seconds(text[:end] or text.partition(_RUN_STAMP)[2])
     return Head(text[end:], int(step[1] or step[2]) if step else None, stamp)
+
+
+def without_bar(text: str, end: int) -> str:
+    """`text` from the log head on that a progress bar stands in front of, if one does before `end`.
+
+    A bar has no line end, so whatever is logged next stands on its line.
+    """
+    bar = text.find("%|", 0, end)
+    head = _HEAD_BEHIND_A_BAR.search(text, bar, end) if bar >= 0 else None
+    return text[head.start() :] if head else text
 
 
 def _seconds(text: str) -> float | None:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from console.core.reading.facts import Symptom
+from console.core.reading.line_heads import without_bar
 from console.core.reading.lines import excerpt
 from console.core.reading.tracebacks import rank_of
 
@@ -21,4 +22,5 @@ class Signature:
         if match is None:
             return None
         groups = tuple(excerpt(group or "", 200) for group in match.groups())
+        text = without_bar(text, match.start())
         return Symptom(**place, signature=self.id, text=excerpt(text), groups=groups, rank=rank_of(text)[0])

@@ -89,6 +89,11 @@ class TrainLog:
                 return group[0]
         return None
 
+    def first_killed(self) -> WorkerFailure | None:
+        """The worker that torchrun saw fail first, if a signal ended it that is no request to stop."""
+        first = next((one for one in self.worker_failures if one.root_cause), None)
+        return first if first is not None and first.exit_status < 0 and not first.asked_to_stop else None
+
 
 class TrainLogBuilder:
     """Sorts facts as they come, so that a log of any size can be read without holding its bytes."""
