@@ -46,7 +46,7 @@ class JobsOfRun:
 
     @property
     def ended_badly(self) -> dict[str, float]:
-        """When each job that failed by itself was first seen to be over, in seconds of the journal's clock."""
+        """When each job that failed by itself was seen to be over, in seconds of the journal's clock."""
         seen = self._recorder.experiment.runs[self._run].jobs
         return {
             node: since.timestamp()

@@ -179,3 +179,40 @@ def test_a_network_that_failed_says_so() -> None:
     reduced(made, sums_right=False, backend=None, sizes=[], problems=["node-b: connection refused"])
     assert "the all-reduce failed: node-b: connection refused" in sheet_markdown(made.experiment)
     assert network_of(story().experiment) is None
+
+
+OUT_OF_MEMORY = (
+    "node-a: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 120.18 GiB. GPU 0 has a total "
+    "capacity of 139.80 GiB of which 68.17 GiB is free. Including non-PyTorch memory, this process has "
+    "71.62 GiB memory in use."
+)
+
+
+def ended(experiment: Experiment, config: str, outcome: str, cause: str = "") -> Experiment:
+    run = replace(experiment.runs[f"{config}-1"], outcome=outcome, cause=cause)
+    return replace(experiment, runs={**experiment.runs, run.id: run})
+
+
+def test_out_of_memory_says_what_was_held_and_asked_for() -> None:
+    experiment = planned(story().experiment, "E0", **memory_band(700, 800, 900))
+    found = of(ended(experiment, "E0", "failed", OUT_OF_MEMORY), "E0", "memory_bytes")
+    why, why_zh = found.why
+    assert "its run failed after" in why
+    assert "out of memory: it held 71.62 GiB and asked for 120.18 GiB more" in why
+    assert "71.62 GiB" in why_zh
+
+
+@pytest.mark.parametrize("band", [(5, 6, 7), (50, 55, 65)], ids=["outside", "inside"])
+def test_figures_of_a_run_that_failed_are_not_explained(band: tuple[float, float, float]) -> None:
+    made = story()
+    logged(made, "E0", 18.0)
+    experiment = planned(made.experiment, "E0", **step_band(*band))
+    found = of(ended(experiment, "E0", "failed", OUT_OF_MEMORY), "E0", "step_seconds")
+    assert found.why[0] == "its run failed at step 1 of 2; not a figure of a whole run"
+    assert "第 1 步" in found.why[1]
+
+
+def test_a_failed_run_without_a_figure_says_so_too() -> None:
+    experiment = planned(story().experiment, "E0", **step_band(5, 6, 7))
+    experiment = changed(ended(experiment, "E0", "stopped"), "E0", steady_step_seconds=None)
+    assert of(experiment, "E0", "step_seconds").why[0].startswith("its run was stopped")

@@ -234,7 +234,10 @@ class Traceback(LogFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFailure(LogFact):
-    """One entry of torchrun's failure table. `exit_status` is minus the signal that ended it; `at` is the node's local time, `YYYY-MM-DD_HH:MM:SS`."""
+    """One entry of torchrun's failure table.
+
+    `exit_status` is minus the signal where one ended it; `at` the node's local time, `YYYY-MM-DD_HH:MM:SS`.
+    """
 
     rank: int
     local_rank: int | None

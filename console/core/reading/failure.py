@@ -45,8 +45,8 @@ class FailureCause:
         """Where to look when the log can't say more, else empty."""
         if isinstance(self.what, WorkerFailure) and self.what.exit_status == -_KILL:
             return (
-                f"find who killed it: the kernel when memory ran out (dmesg on {self.node}), the guard at its "
-                "memory floor (the timeline has its words), or a person"
+                f"find who killed it: the kernel when memory ran out (dmesg on {self.node}), the guard at "
+                "its memory floor (the timeline has its words), or a person"
             )
         return ""
 

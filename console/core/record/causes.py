@@ -3,6 +3,7 @@
 Each cause is a sentence with the figures that it rests on, in both languages. No cause is an answer too.
 """
 
+import re
 from collections.abc import Iterator
 
 from console.core.record.experiment import Experiment
@@ -17,6 +18,38 @@ IDLE_SHARE = 0.5
 SHORT_SHARE = 0.9
 """Rows fill less than this share of the token slots that the prediction assumed."""
 EXCHANGE_RATIO = 1.1
+
+_ENDS: dict[str, Both] = {
+    "failed": ("its run failed", "运行失败"),
+    "stopped": ("its run was stopped", "运行被停止"),
+    "timed out": ("its run ran out of time", "运行超时"),
+}
+_ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]iB)")
+_HELD = re.compile(r"this process has ([\d.]+ [KMGT]iB) memory in use")
+
+
+def unfinished(experiment: Experiment, row: Row, *, memory: bool = False) -> Both | None:
+    """What is said of a run that did not end well instead of a cause; None of one that did.
+
+    `memory`: with what an out-of-memory error says was held and asked for.
+    """
+    run = experiment.runs.get(row.run)
+    if run is None or run.outcome not in _ENDS:
+        return None
+    end, end_zh = _ENDS[run.outcome]
+    last = run.last_step
+    if last is None and row.steps:
+        end, end_zh = f"{end} after {row.steps} logged steps", f"{end_zh}（已记录 {row.steps} 步）"
+    elif last is None:
+        end, end_zh = f"{end} before its first step", f"{end_zh}（第一步之前）"
+    else:
+        of, of_zh = (f" of {last.total}", f"，共 {last.total} 步") if last.total else ("", "")
+        end, end_zh = f"{end} at step {last.step}{of}", f"{end_zh}（第 {last.step} 步{of_zh}）"
+    asked, held = _ASKED.search(run.cause), _HELD.search(run.cause)
+    if memory and asked and held:
+        end += f", out of memory: it held {held[1]} and asked for {asked[1]} more"
+        end_zh += f"，内存不足：已占 {held[1]}，还要 {asked[1]}"
+    return f"{end}; not a figure of a whole run", f"{end_zh}；不是完整运行的数值"
 
 
 def slower(experiment: Experiment, row: Row) -> Iterator[Both]:

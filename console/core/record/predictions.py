@@ -12,7 +12,7 @@ from console.core.errors import InputError
 from console.core.ledger.columns import Column, Value
 from console.core.ledger.of_lab import prediction_of, setup_of
 from console.core.ledger.paper import tokens_per_step
-from console.core.record.causes import larger, shorter, slower
+from console.core.record.causes import larger, shorter, slower, unfinished
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import Both, rows_in_order
@@ -25,7 +25,8 @@ UNEXPLAINED: Both = ("unexplained: no recorded fact accounts for it", "未解释
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One quantity of one row. `why` is empty inside the band, and where there is nothing to compare.
+    """One quantity of one row. `why` is empty inside the band, and where there is nothing to compare. Of a
+    run that did not end well it says that, wherever the figure lies.
 
     Memory is the fullest node's peak beside what the framework should reserve on the fullest device.
     `missing` says why there is no prediction.
@@ -80,7 +81,7 @@ def _memory(experiment: Experiment, row: Row) -> Compared:
         causes = larger(experiment, row, node, size, value.high)
     elif size is not None and value.low is not None and size < value.low:
         causes = shorter(row, _slots(experiment, row), size / value.low)
-    return _compared(row, "memory_bytes", made, value, size, causes)
+    return _compared(row, "memory_bytes", made, value, size, causes, unfinished(experiment, row, memory=True))
 
 
 def _step(experiment: Experiment, row: Row) -> Compared:
@@ -91,16 +92,24 @@ def _step(experiment: Experiment, row: Row) -> Compared:
         causes = slower(experiment, row)
     elif seconds is not None and value.low is not None and seconds < value.low:
         causes = shorter(row, _slots(experiment, row), seconds / value.low)
-    return _compared(row, "step_seconds", made, value, seconds, causes)
+    return _compared(row, "step_seconds", made, value, seconds, causes, unfinished(experiment, row))
 
 
 def _compared(
-    row: Row, quantity: Quantity, made: Made, value: Value, measured: float | None, causes: Iterable[Both]
+    row: Row,
+    quantity: Quantity,
+    made: Made,
+    value: Value,
+    measured: float | None,
+    causes: Iterable[Both],
+    unfinished: Both | None,
 ) -> Compared:
     found = list(causes)
     outside = None not in (measured, value.low, value.high) and not _holds(value, measured)
     why = ("", "")
-    if outside:
+    if unfinished is not None and value.number is not None:
+        why = unfinished
+    elif outside:
         words, words_zh = zip(*(found or [UNEXPLAINED]), strict=True)
         why = ("; ".join(words), "；".join(words_zh))
     return Compared(row.id, quantity, made, value.number, value.low, value.high, value.missing, measured, why)
