@@ -100,7 +100,7 @@ def _paper(lab: Profile, config: Configuration) -> dict[str, Any] | None:
     return {
         name: column.value(name).model_dump()
         for name in ("memory_bytes", "step_seconds", "tokens_per_second", "mfu")
-    }
+    } | {"fit": column.fit, "fit_reason": column.fit_reason}
 
 
 def _ids(matrix: Matrix | None) -> list[str]:
@@ -146,6 +146,7 @@ def _print_configuration(config: dict[str, Any]) -> None:
     if paper:
         memory, step = paper["memory_bytes"], paper["step_seconds"]
         print(f"  paper: {_banded(memory, GIB, 1)} GiB, {_banded(step, 1, 2)} s/it")
+        print(f"    {paper['fit']}: {paper['fit_reason']}")
     for node in config["nodes"]:
         mark = " (its log is shown)" if node["shows_log"] else ""
         print(f"  on {node['node']}, rank {node['rank']}{mark}:")

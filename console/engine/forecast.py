@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from console.core.ledger.flops import linear_names
-from console.core.ledger.of_lab import architecture_of
+from console.core.ledger.of_lab import architecture_of, prediction_of
 from console.core.plan.launch import Launch, plan_launches
 from console.core.plan.launch_facts import Finding, LaunchFacts, NodeFacts
 from console.core.plan.lint import lint
@@ -38,9 +38,9 @@ def forecast(profile: Profile, config: Configuration) -> tuple[Launch, ...]:
 def lint_launches(
     profile: Profile, config: Configuration, launches: tuple[Launch, ...]
 ) -> tuple[Finding, ...]:
-    """What is known to go wrong with these launches."""
+    """What is known to go wrong with these launches, and memory that they would not have."""
     architecture = architecture_of(profile.model)
-    return lint(
+    found = lint(
         LaunchFacts(
             program="swift" if config.mode == "swift" else "megatron",
             nodes=tuple(
@@ -52,4 +52,22 @@ def lint_launches(
             model_layers=len(architecture.blocks) if architecture else None,
             linear_names=linear_names(architecture) if architecture else (),
         )
+    )
+    return (*found, *_without_room(profile, config))
+
+
+def _without_room(profile: Profile, config: Configuration) -> tuple[Finding, ...]:
+    """A warning, for the sums are a prediction: errors of lint keep a plan from running."""
+    paper = prediction_of(profile, config)
+    if paper.fit != "does not fit":
+        return ()
+    return (
+        Finding(
+            rule="memory-fit",
+            severity="warning",
+            what=f"the predicted memory does not fit {profile.device}: {paper.fit_reason}",
+            if_ignored="out of memory, most likely in the first step",
+            remedy="a smaller micro batch, full recomputation, or more splitting; "
+            "`lab ledger memory` has the terms",
+        ),
     )

@@ -205,6 +205,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "ledger.quantity": ("quantity", "量"),
     "ledger.gap": ("gap", "差距"),
     "ledger.no_paper": ("no paper column", "没有纸面列"),
+    "ledger.no_room": ("does not fit on paper", "纸面上放不下"),
     "ledger.memory_bytes": ("peak memory, GiB", "峰值内存 GiB"),
     "ledger.step_seconds": ("step time, s", "步时 秒"),
     "ledger.tokens_per_second": ("tokens/s", "词元/秒"),

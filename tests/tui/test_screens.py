@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from support.waiting import until
 from textual.widgets import DataTable, OptionList
 
+from console.core.ledger.columns import Column, Comparison
 from console.core.plan.checklist import ItemState
 from console.core.record import events as ev
 from console.tui.actions import SCREENS
@@ -16,7 +17,9 @@ from console.tui.comparison import comparison_of
 from console.tui.messages import CellChosen
 from console.tui.readings import KEPT, Readings
 from console.tui.screens.checklist import so_far
+from console.tui.screens.ledger import comparison_text
 from console.tui.screens.record import read_excerpt
+from console.tui.words import Words
 from tui.conftest import Opener
 from tui.support import GIB, NODES, FakeSession, at, e0_done, opening, sample, screen_text, story, walk
 
@@ -176,6 +179,14 @@ def test_the_ledger_compares_paper_with_measured(folder: Path) -> None:
     waiting, _ = comparison_of(experiment, experiment.profile.configuration("E2"))
     assert waiting.paper is not None
     assert waiting.measured is None
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_ledger_says_what_does_not_fit_on_paper(lang: str) -> None:
+    fits = Comparison(configuration="F1", paper=Column(fit="may fit", fit_reason="by a hair"))
+    too_much = Comparison(configuration="F1", paper=Column(fit="does not fit", fit_reason="9 GiB too much"))
+    assert "by a hair" not in comparison_text(fits, "", Words(lang)).plain
+    assert "9 GiB too much" in comparison_text(too_much, "", Words(lang)).plain
 
 
 def test_readings_keep_whole_batches_and_begin_anew_when_time_goes_back(folder: Path) -> None:

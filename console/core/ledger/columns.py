@@ -9,6 +9,7 @@ from typing import Literal
 
 from console.core.ledger.bands import Band
 from console.core.ledger.mixers import Shape
+from console.core.ledger.room import Fit
 
 Basis = Literal["paper", "probed", "measured"]
 Quantity = Literal["memory_bytes", "step_seconds", "tokens_per_second", "mfu"]
@@ -42,6 +43,9 @@ class Column(Shape):
     step_seconds: Value = Value(missing="not looked at")
     tokens_per_second: Value = Value(missing="not looked at")
     mfu: Value = Value(missing="not looked at")
+    fit: Fit | None = None
+    """Whether the memory's band fits the device; None where nobody judged."""
+    fit_reason: str = ""
 
     def value(self, quantity: Quantity) -> Value:
         found: Value = getattr(self, quantity)

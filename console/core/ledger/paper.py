@@ -4,6 +4,7 @@ from console.core.ledger.columns import Column, Value
 from console.core.ledger.devices import Device
 from console.core.ledger.flops import TokenFlops, flops_per_token, lora_parameters
 from console.core.ledger.memory import estimate
+from console.core.ledger.room import judge, room_on
 from console.core.ledger.setup import Setup
 from console.core.ledger.steptime import StepTime, paper_step, utilisation_prior
 
@@ -41,8 +42,12 @@ def setup_step(setup: Setup, device: Device, *, dtype: str = "bf16", span: float
 
 
 def paper_column(setup: Setup, device: Device, *, dtype: str = "bf16", span: float | None = None) -> Column:
-    """Reserved memory of the fullest stage, step time, tokens per second, utilisation."""
+    """Reserved memory of the fullest stage and whether it fits, step time, tokens per second, utilisation.
+
+    The device is taken as the lab has it: with no service resident.
+    """
     memory = estimate(setup, device)
+    fit, fit_reason = judge(memory, room_on(device))
     step = setup_step(setup, device, dtype=dtype, span=span)
     prior = utilisation_prior(device, setup.architecture, setup.method, setup.topology.sizes)
     tokens = tokens_per_step(setup)
@@ -50,6 +55,8 @@ def paper_column(setup: Setup, device: Device, *, dtype: str = "bf16", span: flo
     flops = setup_flops(setup, span)
     useful = flops.model / flops.hardware
     return Column(
+        fit=fit,
+        fit_reason=fit_reason,
         memory_bytes=Value.banded(
             memory.reserved_bytes, memory.band, f"reserved, stage {memory.peak_stage} is the peak"
         ),

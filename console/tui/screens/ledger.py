@@ -97,6 +97,8 @@ def comparison_text(comparison: Comparison, reason: str, words: Words) -> Text:
         for gap in gaps.values()
         if gap.likely
     ]
+    if comparison.paper and comparison.paper.fit == "does not fit":
+        rows.append(say((f"{words('ledger.no_room')}: {plain(comparison.paper.fit_reason)}", "yellow")))
     if reason:
         rows.append(say((f"{words('ledger.no_paper')}: {plain(reason)}", "yellow")))
     return lines(rows)
