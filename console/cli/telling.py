@@ -17,6 +17,9 @@ from console.core.errors import InputError, LabError
 _MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Troubles of this computer's disk that no other argument would avoid."""
 
+_MESSAGES = 2
+"""Standard error by its number: `sys.stderr` is None where it was closed at the start."""
+
 
 def told(command: Callable[..., int]) -> Callable[..., None]:
     """A command whose result is the exit code and whose errors are messages."""
@@ -43,9 +46,15 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
 
 
 def drop_output() -> None:
-    """Nobody reads the output any more: what is still buffered, or printed later, goes nowhere."""
+    """Nobody reads the output any more: what is still buffered, or printed later, goes nowhere.
+
+    Messages go the same way where they share the pipe.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    output = sys.stdout.fileno()
+    if os.path.sameopenfile(output, _MESSAGES):
+        os.dup2(nowhere, _MESSAGES)
+    os.dup2(nowhere, output)
     os.close(nowhere)
 
 
