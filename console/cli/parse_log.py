@@ -4,6 +4,7 @@ import json
 import math
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from console.cli.files import read_rules
 from console.core.errors import InputError
 from console.core.reading.diagnosis import Diagnosis, Expectation, Finding
 from console.core.reading.facts import EvalMetrics, StepMetrics, Timed, Traceback
+from console.core.reading.failure import failure_cause
 from console.core.reading.lines import clean
 from console.core.reading.steady import Steady, steady_step_seconds
 from console.core.reading.trainlog import TrainLog, TrainLogBuilder, TrainLogReader
@@ -79,6 +81,7 @@ def document(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> dict
         "unread": [{"line": one.line, "text": one.text} for one in log.unread],
         "checkpoints": [{"step": one.step, "path": one.path, "line": one.line} for one in log.checkpoints],
         "cause": _exception(cause) if cause else None,
+        "failed_workers": [asdict(one) for one in log.worker_failures],
         "tracebacks": [_exception(seen) for seen in log.tracebacks],
         "findings": [finding.model_dump(mode="json", exclude={"node", "since"}) for finding in findings],
     }
@@ -211,9 +214,9 @@ def _lines(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> Iterat
     if log.unread_lines:
         first = log.unread[0]
         yield f"unread      {log.unread_lines} lines that look like metrics; line {first.line}: {first.text}"
-    cause = log.first_cause()
+    cause = failure_cause({NODE: log})
     if cause is not None:
-        yield f"cause       {cause.kind}: {cause.message} (line {cause.line})"
+        yield f"cause       {cause.words} (line {cause.what.line})"
     if log.steps:
         yield ""
         yield from _table(log)

@@ -119,3 +119,13 @@ def test_a_control_character_in_a_name_does_not_reach_the_terminal(tmp_path: Pat
     result = call(str(tmp_path / "a\x1b[2Jb"))
     assert result.exit_code == 2
     assert "\x1b" not in result.stderr
+
+
+def test_a_killed_worker_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "killed.log"
+    file.write_text(
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-03-01_10:00:02\n"
+        "  rank      : 1 (local_rank: 0)\n  exitcode  : -9 (pid: 8204)\n"
+    )
+    assert "cause       rank 1 (local rank 0) was killed by SIGKILL" in call(str(file)).stdout
+    assert [one["exit_status"] for one in parsed(file)["failed_workers"]] == [-9]
