@@ -1,7 +1,6 @@
 """`lab demo`, `lab open`, `lab run`, `lab watch`, `lab replay`: an experiment run or looked at."""
 
 import asyncio
-import contextlib
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -24,9 +23,10 @@ from console.cli.options import (
     parse_window,
     require_terminal,
 )
-from console.cli.watching import stream_events
+from console.cli.program import program, require_training
+from console.cli.watching import stream_events, watch_on_screens
 from console.core.record.events import event_json
-from console.engine.replay import ReadSession, WatchSession
+from console.engine.replay import ReadSession
 
 
 def demo(
@@ -39,8 +39,8 @@ def demo(
     """The whole lab on two embedded nodes: real SSH, real ms-swift training on the CPU."""
     without_screen = headless or as_json
     if not without_screen:
-        require_terminal("lab demo --headless")
-    command = "lab demo --headless" if without_screen else "lab demo"
+        require_terminal(f"{program()} demo --headless")
+    command = f"{program()} demo" + (" --headless" if without_screen else "")
     return _run("embedded", command, out, only, lang, headless=without_screen, as_json=as_json)
 
 
@@ -54,8 +54,8 @@ def open_lab(
 ) -> int:
     """The console on a lab: a new experiment, or the one that is open."""
     name = shlex.quote(profile)
-    require_terminal(f"lab run {name}")
-    return _run(profile, f"lab open {name}", out, only, lang, window, accept_new=accept_new)
+    require_terminal(f"{program()} run {name}")
+    return _run(profile, f"{program()} open {name}", out, only, lang, window, accept_new=accept_new)
 
 
 def run_lab(
@@ -68,7 +68,7 @@ def run_lab(
     lang: Lang = "en",
 ) -> int:
     """The same without a screen: one line per event, exit code = outcome."""
-    command = f"lab run {shlex.quote(profile)}"
+    command = f"{program()} run {shlex.quote(profile)}"
     return _run(
         profile, command, out, only, lang, window, accept_new=accept_new, headless=True, as_json=as_json
     )
@@ -85,8 +85,8 @@ def watch(
         stream_events(folder)
         return 0
     language = known_lang(lang)
-    require_terminal(f"lab watch {shlex.quote(experiment)} --json")
-    asyncio.run(_watch(folder, language))
+    require_terminal(f"{program()} watch {shlex.quote(experiment)} --json")
+    asyncio.run(watch_on_screens(folder, language))
     return 0
 
 
@@ -101,14 +101,14 @@ def replay(
     if as_json:
         _print_events(folder, until)
         return 0
-    session = ReadSession(folder, until=until)
-    language = known_lang(lang)
-    require_terminal(f"lab replay {shlex.quote(experiment)} --json")
-    from console.tui.app import LabApp
+    with ReadSession(folder, until=until) as session:
+        language = known_lang(lang)
+        require_terminal(f"{program()} replay {shlex.quote(experiment)} --json")
+        from console.tui.app import LabApp
 
-    app = LabApp(session, language, return_command=f"lab replay {shlex.quote(experiment)}")
-    app.run()
-    app.raise_fault()
+        app = LabApp(session, language, return_command=f"{program()} replay {shlex.quote(experiment)}")
+        app.run()
+        app.raise_fault()
     return 0
 
 
@@ -125,6 +125,7 @@ def _run(
     as_json: bool = False,
 ) -> int:
     files = read_lab(profile)
+    require_training(files.profile)
     folder = folder_to_open(files, out)
     wish = Wish(
         files=files,
@@ -138,21 +139,6 @@ def _run(
         accept_new=accept_new,
     )
     return asyncio.run(conduct(wish))
-
-
-async def _watch(folder: Path, lang: str) -> None:
-    from console.tui.app import LabApp
-
-    session = WatchSession(folder)
-    follower = asyncio.create_task(session.follow(), name="follower")
-    try:
-        app = LabApp(session, lang, return_command=f"lab watch {shlex.quote(str(folder))}")
-        await app.run_async()
-        app.raise_fault()
-    finally:
-        follower.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await follower
 
 
 def _print_events(folder: Path, until: int | None) -> None:

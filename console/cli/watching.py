@@ -1,12 +1,31 @@
-"""`lab watch --json`: the events of an experiment as lines, while another console makes them."""
+"""`lab watch`: an experiment on screens, or its events as lines, while another console makes them."""
 
+import asyncio
+import contextlib
 import select
+import shlex
 import sys
 from pathlib import Path
 
 from console.core.record.events import ExperimentClosed, event_json
-from console.engine.replay import WATCH_SECONDS
+from console.engine.replay import WATCH_SECONDS, WatchSession
 from console.journal import Journal
+
+
+async def watch_on_screens(folder: Path, lang: str) -> None:
+    """The screens over what another console does, until they are left. Raises `JournalError`."""
+    from console.tui.app import LabApp
+
+    with WatchSession(folder) as session:
+        follower = asyncio.create_task(session.follow(), name="follower")
+        try:
+            app = LabApp(session, lang, return_command=f"lab watch {shlex.quote(str(folder))}")
+            await app.run_async()
+            app.raise_fault()
+        finally:
+            follower.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await follower
 
 
 def stream_events(folder: Path) -> None:

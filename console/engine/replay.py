@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from console.core.errors import JournalError, LabError
 from console.core.plan.custody import Sample
@@ -19,7 +20,10 @@ WATCH_SECONDS = 0.5
 
 
 class ReadSession:
-    """Everything of an experiment that is in its journal; every wish is refused."""
+    """Everything of an experiment that is in its journal; every wish is refused.
+
+    Used as a context: the journal is closed at its end, when nothing draws or follows any more.
+    """
 
     read_only = True
 
@@ -35,6 +39,12 @@ class ReadSession:
         self._seen = numbered[-1][0]
         self._experiment = fold(event for _, event in numbered)
         self._listeners = Listeners[Experiment, Event]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._journal.close()
 
     @property
     def experiment(self) -> Experiment:
@@ -69,7 +79,7 @@ class ReadSession:
         raise self._refusal()
 
     async def leave(self) -> None:
-        self._journal.close()
+        """Nothing to do here: screens still draw until they are gone."""
 
     def _refusal(self) -> LabError:
         return LabError(

@@ -1,5 +1,6 @@
 """`lab watch --json`: every event once and at once, for any number of watchers, until nobody wants more."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,11 +12,14 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from support.waiting import until
 
 from console.cli.files import read_lab
 from console.core.record import events as ev
 from console.engine.opening import open_recorder
 from console.engine.recorder import Recorder
+from console.engine.replay import WatchSession
+from console.tui.app import LabApp
 
 SECONDS = 60
 
@@ -133,3 +137,35 @@ def test_ctrl_c_ends_it_with_130_and_without_a_word(recorder: Recorder, watching
     watcher.send_signal(signal.SIGINT)
     rest, errors = watcher.communicate(timeout=SECONDS)
     assert (watcher.returncode, rest, errors) == (130, "", "")
+
+
+class LateWatch(WatchSession):
+    """An event comes, and is drawn, after the goodbye."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder.journal.folder)
+        self.recorder = recorder
+        self.drawn: Callable[[], None]
+
+    async def leave(self) -> None:
+        await super().leave()
+        note(self.recorder, "late")
+        await until(lambda: self.experiment.timeline[-1].words == "late", "the late event")
+        self.drawn()
+
+
+async def test_leaving_the_screens_while_events_arrive(recorder: Recorder) -> None:
+    with LateWatch(recorder) as session:
+        follower = asyncio.create_task(session.follow())
+        app = LabApp(session)
+        session.drawn = lambda: app.lab_screen.redraw()
+        async with app.run_test() as pilot:
+            note(recorder, "before")
+            await until(lambda: bool(session.experiment.timeline), "the first event")
+            await pilot.press("q", "y")
+            await until(lambda: app.return_value is not None, "the exit")
+        app.raise_fault()
+        follower.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await follower
+    assert session.experiment.timeline[-1].words == "late"
