@@ -1,6 +1,7 @@
 """`lab service status|stop|restore`: the production service by itself, outside a lab."""
 
 import asyncio
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from console.engine.crew import Crew, assembled
 from console.engine.decisions import Decisions
 from console.engine.guarding import Guarding
 from console.engine.lending import Lending
-from console.engine.opening import LabFiles, open_recorder
+from console.engine.opening import LabFiles, exists, open_recorder
 from console.engine.recorder import Recorder
 from console.journal.lock import ExperimentLock
 
@@ -30,21 +31,25 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder of the experimen
 @told
 def status(profile: ProfileName, out: Out = None) -> int:
     """Climb the health ladder and show the guards; changes nothing."""
-    return _act(profile, out, _status)
+    files = _with_service(profile)
+    return asyncio.run(_look(files, _folder_of(files, out), _status))
 
 
 @app.command("stop")
 @told
 def stop(profile: ProfileName, out: Out = None) -> int:
     """Inspect, drain and stop the service, with a guard on every node that brings it back."""
-    return _act(profile, out, _stop)
+    files = _with_service(profile)
+    return asyncio.run(_act(files, folder_of_its_own(out or _own_folder(files)), _stop))
 
 
 @app.command("restore")
 @told
 def restore(profile: ProfileName, out: Out = None) -> int:
     """Bring the service back and prove it healthy."""
-    return _act(profile, out, _restore)
+    files = _with_service(profile)
+    folder = _folder_of(files, out)
+    return asyncio.run((_act if exists(folder) else _look)(files, folder, _restore))
 
 
 class Hands:
@@ -54,6 +59,9 @@ class Hands:
         self.recorder = recorder
         self.guarding = Guarding(recorder, crew)
         self.lending = Lending(recorder, crew, self.guarding, Decisions(recorder, headless=True))
+
+
+Action = Callable[[Hands], Awaitable[int]]
 
 
 async def _status(hands: Hands) -> int:
@@ -90,15 +98,40 @@ async def _restore(hands: Hands) -> int:
     return 0
 
 
-def _act(profile: str, out: Path | None, action: Callable[[Hands], Awaitable[int]]) -> int:
+def _with_service(profile: str) -> LabFiles:
     files = read_lab(profile)
-    folder = folder_of_its_own(out or experiments_folder() / f"{files.profile.name}-service")
-    return asyncio.run(_with_hands(files, folder, action))
-
-
-async def _with_hands(files: LabFiles, folder: Path, action: Callable[[Hands], Awaitable[int]]) -> int:
     if isinstance(files.profile.service, NoService):
         raise InputError("this profile names no service", next_step="add a service block to it")
+    return files
+
+
+def _own_folder(files: LabFiles) -> Path:
+    """Of an experiment that does nothing but stop the service."""
+    return experiments_folder() / f"{files.profile.name}-service"
+
+
+def _folder_of(files: LabFiles, out: Path | None) -> Path:
+    """`out`, which must hold an experiment, or the folder that `lab service stop` uses, there or not."""
+    if out is not None and not exists(out):
+        raise InputError(
+            f"no experiment in {out}",
+            why="the experiment that stopped the service knows how to bring it back",
+            next_step="give its folder with --out, as `lab open` and `lab run` name it when they end",
+        )
+    return out or _own_folder(files)
+
+
+async def _look(files: LabFiles, folder: Path, action: Action) -> int:
+    """Without a trace on this computer: beside the experiment in `folder`, or as of one not yet begun."""
+    with tempfile.TemporaryDirectory() as scratch:
+        if not exists(folder):
+            folder = Path(scratch) / folder.name
+        recorder = open_recorder(folder, files, read_only=True)
+        async with assembled(files.profile, folder) as crew:
+            return await action(Hands(recorder, crew))
+
+
+async def _act(files: LabFiles, folder: Path, action: Action) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with ExperimentLock(folder):
         recorder = open_recorder(folder, files)

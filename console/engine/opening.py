@@ -44,16 +44,17 @@ def open_recorder(
     *,
     only: Sequence[str] = (),
     window_hours: float | None = None,
+    read_only: bool = False,
     now: Callable[[], datetime] = utc_now,
 ) -> Recorder:
-    """Begin the experiment in `folder`, or take up the one that is there.
+    """Begin the experiment in `folder`, or take up the one that is there; `read_only`, it can't be written.
 
     An experiment keeps the profile it was begun with; `files` must still say the same. Raises `InputError`
     when they don't, when `only` names other configurations than the experiment has, when the matrix is
     refused, or when the window is over; `JournalError` when the journal can't be used.
     """
     if exists(folder):
-        journal = Journal(folder)
+        journal = Journal(folder, read_only=read_only)
         events = [event for _, event in journal.events()]
         if events:
             recorder = Recorder(journal, fold(events), now=now)
