@@ -125,7 +125,6 @@ def _run(
     as_json: bool = False,
 ) -> int:
     files = read_lab(profile)
-    require_training(files.profile)
     folder = folder_to_open(files, out)
     wish = Wish(
         files=files,
@@ -138,6 +137,7 @@ def _run(
         window_hours=parse_window(window),
         accept_new=accept_new,
     )
+    require_training(files.profile)
     return asyncio.run(conduct(wish))
 
 

@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from console.cli.program import program
 from console.core.record.events import ExperimentClosed, event_json
 from console.engine.replay import WATCH_SECONDS, WatchSession
 from console.journal import Journal
@@ -19,7 +20,7 @@ async def watch_on_screens(folder: Path, lang: str) -> None:
     with WatchSession(folder) as session:
         follower = asyncio.create_task(session.follow(), name="follower")
         try:
-            app = LabApp(session, lang, return_command=f"lab watch {shlex.quote(str(folder))}")
+            app = LabApp(session, lang, return_command=f"{program()} watch {shlex.quote(str(folder))}")
             await app.run_async()
             app.raise_fault()
         finally:
