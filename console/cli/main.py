@@ -5,7 +5,6 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from console import __version__
@@ -48,7 +47,7 @@ def main() -> None:
     _mend_streams()
     try:
         app()
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)

@@ -1,7 +1,6 @@
 """Open one SSH connection by the console's own host key policy; every failure becomes one of our errors."""
 
 import asyncio
-import contextlib
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -253,11 +252,13 @@ async def _within_limits(
             if asyncio.get_running_loop().time() > deadline:
                 raise _silent(target, place, met)
             await asyncio.wait({connecting}, timeout=0.05)
-        return await asyncio.wait_for(connecting, LOGIN_SECONDS)
+        async with asyncio.timeout(LOGIN_SECONDS):
+            return await connecting
     except BaseException:
         connecting.cancel()
-        with contextlib.suppress(BaseException):
-            await connecting
+        await asyncio.wait({connecting})
+        if not connecting.cancelled():
+            connecting.exception()
         raise
 
 

@@ -103,7 +103,8 @@ class Node:
         """Return when the link is up; raises Unreachable after `timeout` seconds."""
         self._hurry.set()
         try:
-            await asyncio.wait_for(self._up.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._up.wait()
         except TimeoutError:
             self._require()
 
@@ -115,7 +116,8 @@ class Node:
         """Close the connection; jobs go on."""
         for ending in list(self._endings):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(ending), 8)
+                async with asyncio.timeout(8):
+                    await asyncio.shield(ending)
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.wait({self._supervisor})
@@ -124,7 +126,8 @@ class Node:
         if connection is not None:
             connection.close()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(connection.wait_closed(), 2)
+                async with asyncio.timeout(2):
+                    await connection.wait_closed()
             connection.abort()
         self._change("down", "closed")
 
@@ -254,7 +257,9 @@ class Node:
     async def _channel(self, semaphore: asyncio.Semaphore | None = None) -> AsyncIterator[None]:
         semaphore = semaphore or self._channels
         try:
-            await asyncio.wait_for(semaphore.acquire(), _CHANNEL_WAIT_SECONDS)
+            # not wait_for: before Python 3.12 it can swallow a cancel that meets the end of the wait
+            async with asyncio.timeout(_CHANNEL_WAIT_SECONDS):
+                await semaphore.acquire()
         except TimeoutError:
             raise NodeError(
                 self.name,
@@ -345,7 +350,8 @@ class Node:
     async def _rest(self, seconds: float) -> None:
         self._hurry.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
 
     async def _measure_until_closed(self, connection: asyncssh.SSHClientConnection) -> None:
         """Measure the round-trip time now and then until the connection is gone."""

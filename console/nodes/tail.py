@@ -232,7 +232,8 @@ class Tail:
                 if self._task is not None and self._task.done():
                     await self._task
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), 1.0)
+                    async with asyncio.timeout(1.0):
+                        await self._news.wait()
 
     async def _follow(self) -> None:
         pause = _FIRST_PAUSE_SECONDS
