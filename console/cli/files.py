@@ -9,11 +9,14 @@ import console
 from console.core.errors import InputError, LabError
 from console.core.ledger.of_lab import device_of
 from console.core.plan.profile import Profile, parse_profile
+from console.core.plan.unfilled import unfilled
 from console.core.reading.diagnosis import Rules, load_rules
 from console.engine.opening import LabFiles, exists
 from console.engine.replay import ReadSession
 from console.journal.lock import LOCK
 
+MOST_INPUT_BYTES = 4 << 20
+"""Profiles and tables have some kilobytes; a device has no end."""
 _PACKAGE = Path(console.__file__).parent
 
 
@@ -29,6 +32,12 @@ def read_lab(name: str) -> LabFiles:
     profile = parse_profile(text, file=file)
     device_of(profile)  # a name that no catalogue has would leave every prediction out without a word
     return LabFiles(text, file, read_checklist(profile.checklist))
+
+
+def unfilled_places(files: LabFiles) -> list[str]:
+    """Lines of the profile that still are as the shipped ones leave them to be filled in."""
+    patterns = [path.read_text(encoding="utf-8") for path in shipped("profiles").glob("*.yaml")]
+    return unfilled(files.profile_text, patterns)
 
 
 def read_profile(name: str) -> Profile:
@@ -115,9 +124,8 @@ def _profile_text(name: str) -> tuple[str, str]:
     if not path.is_file() and "/" not in name:
         path = _shipped_profile(name)
     try:
-        return path.read_text(encoding="utf-8"), path.name if path.parent == shipped("profiles") else str(
-            path
-        )
+        shown = path.name if path.parent == shipped("profiles") else str(path)
+        return read_input(path), shown
     except FileNotFoundError:
         raise InputError(
             f"no profile {name}", next_step=f"give a file, or one of the shipped: {_names('profiles')}"
@@ -126,6 +134,18 @@ def _profile_text(name: str) -> tuple[str, str]:
         raise InputError(
             f"the profile {name} can't be read", why=str(error), next_step="give a YAML text in UTF-8"
         ) from None
+
+
+def read_input(path: Path) -> str:
+    """A text that a user names. Raises `InputError` when it is larger than any such text, `OSError`,
+    `UnicodeDecodeError`."""
+    with path.open("rb") as file:
+        data = file.read(MOST_INPUT_BYTES + 1)
+    if len(data) > MOST_INPUT_BYTES:
+        raise InputError(
+            f"{path} has more than {MOST_INPUT_BYTES >> 20} MiB", next_step="name the file that is meant"
+        )
+    return data.decode("utf-8")
 
 
 def _shipped_profile(name: str) -> Path:

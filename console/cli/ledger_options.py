@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
+from console.cli.files import read_input
 from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.architecture import Architecture
@@ -87,7 +88,7 @@ def chosen_architecture(model: str | None, config: Path | None) -> Chosen:
 def read_text(path: Path) -> str:
     """A text file; raises InputError."""
     try:
-        return path.read_text(encoding="utf-8")
+        return read_input(path)
     except OSError as error:
         raise InputError(
             f"{path}: {error.strerror}", why="it can't be read", next_step="an existing file"

@@ -24,6 +24,12 @@ WRONG = [
     ("run empty.yaml", "empty.yaml: empty"),
     ("run binary.yaml", "UTF-8"),
     ("run device.yaml", "H999"),
+    ("run forever.yaml", "lease_seconds"),
+    ("plan endless.yaml", "lease_seconds"),
+    ("plan variable.yaml", "env.A B; touch x"),
+    ("plan deep.yaml", "nested too deeply"),
+    ("plan /dev/zero", "more than 4 MiB"),
+    ("ledger memory --config /dev/zero", "more than 4 MiB"),
     ("run embedded --out file", "file is not a folder"),
     ("run embedded --out file/x", "Not a directory"),
     ("run embedded --out /proc/lab", "/proc/lab"),
@@ -80,6 +86,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "file").write_text("x")
     (tmp_path / "unknown.yaml").write_text(EMBEDDED + "nosuch: 1\n", encoding="utf-8")
     (tmp_path / "device.yaml").write_text(EMBEDDED + "device: H999\n", encoding="utf-8")
+    (tmp_path / "forever.yaml").write_text(EMBEDDED.replace("lease_seconds: 900", "lease_seconds: .inf"))
+    (tmp_path / "endless.yaml").write_text(EMBEDDED.replace("lease_seconds: 900", "lease_seconds: 1.0e+9"))
+    (tmp_path / "variable.yaml").write_text(EMBEDDED + '  "A B; touch x": "1"\n', encoding="utf-8")
+    (tmp_path / "deep.yaml").write_text("[" * 5000)
     (tmp_path / "broken.yaml").write_text("name: [\n")
     (tmp_path / "empty.yaml").touch()
     (tmp_path / "binary.yaml").write_bytes(b"name: \xff\xfe\n")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from console.core.errors import InputError
-from console.core.plan.part import Part
+from console.core.plan.part import Part, Variables
 
 Flag = bool | int | float | str | list[str]
 Mode = Literal["swift", "megatron"]
@@ -88,7 +88,7 @@ class Configuration(Part):
     sequence_parallel: bool = False
     settings: dict[str, Flag | None] = {}
     """Overrides of `Settings`; only fields that the declared variable allows pass the guard."""
-    env: dict[str, str] = {}
+    env: Variables = {}
     expect: str = ""
     """The hypothesis offered before the first run; without a screen it is taken as it stands."""
 

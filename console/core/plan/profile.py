@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from console.core.errors import InputError
 from console.core.plan.matrix import Configuration, Flag, Matrix, Settings
-from console.core.plan.part import Part
+from console.core.plan.part import Part, Variables
 from console.core.plan.service import ServiceSpec
 from console.core.plan.yaml_text import parse_yaml
 
@@ -55,7 +55,7 @@ class NodeSpec(Part):
     """HCAs that NCCL shall use, e.g. [rocep1s0f1, roceP2p1s0f1]."""
     gpu: int | None = Field(default=None, ge=0)
     """CUDA_VISIBLE_DEVICES; none leaves it unset."""
-    env: dict[str, str] = {}
+    env: Variables = {}
 
 
 class VenvEnvironment(Part):
@@ -179,7 +179,7 @@ class Policies(Part):
     restoring_floor_bytes: int = Field(default=0, ge=0)
     """The same while the service is started again: a healthy engine dips lower than training may."""
     floor_hold_seconds: float = Field(default=0.0, ge=0)
-    lease_seconds: float = Field(default=900, ge=30)
+    lease_seconds: float = Field(default=900, ge=30, le=86_400)
     """How long the nodes wait for a sign of the console before they restore the service by themselves."""
 
 
@@ -218,7 +218,7 @@ class Profile(Part):
     peaks: list[Peak] = []
     window: Window = Window()
     policies: Policies = Policies()
-    env: dict[str, str] = {}
+    env: Variables = {}
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from console.core.plan.part import Part
+from console.core.plan.part import Part, Variables
 
 GIB = 1 << 30
 
@@ -135,7 +135,7 @@ class CommandService(_Borrowed):
     """Written by the console when it starts the process, or by the process itself."""
     log_file: str
     cwd: str | None = None
-    env: dict[str, str] = {}
+    env: Variables = {}
 
 
 BorrowedService = DockerService | ComposeService | SystemdService | CommandService

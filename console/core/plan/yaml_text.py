@@ -41,6 +41,8 @@ def parse_yaml(model: type[Model], text: str, *, file: str) -> Model:
         raise InputError(f"{where}: not readable as YAML", why=str(error.problem or error)) from None
     except yaml.YAMLError as error:
         raise InputError(f"{file}: not readable as YAML", why=str(error)) from None
+    except RecursionError:
+        raise InputError(f"{file}: not readable as YAML", why="nested too deeply") from None
     if tree is None or not isinstance(data, dict):
         raise InputError(f"{file}: empty or not a mapping", next_step="start from one of the shipped files")
     repeated = _repeated_key(tree)
