@@ -5,9 +5,9 @@ import json
 import tempfile
 from pathlib import Path
 
-from console.cli.files import read_profile
+from console.cli.files import read_lab, unfilled_places
 from console.cli.options import AcceptNew, Json, ProfileName
-from console.engine.doctoring import examine
+from console.engine.doctoring import Look, examine
 
 
 def doctor(
@@ -16,9 +16,11 @@ def doctor(
     as_json: Json = False,
 ) -> int:
     """Reach every node and look for what is missing; exit 3 when something is."""
-    lab = read_profile(profile)
+    files = read_lab(profile)
+    lab = files.profile
     with tempfile.TemporaryDirectory(prefix="lab-doctor-") as folder:
         looks = asyncio.run(examine(lab, Path(folder), accept_new=accept_new))
+    looks = [*(_unfilled(place) for place in unfilled_places(files)), *looks]
     bad = [look for look in looks if not look.good]
     if as_json:
         print(json.dumps({"ok": not bad, "looks": [_plain(look) for look in looks]}, ensure_ascii=False))
@@ -32,6 +34,10 @@ def doctor(
         else "\nall there; nothing was changed"
     )
     return 3 if bad else 0
+
+
+def _unfilled(place: str) -> Look:
+    return Look("profile", "not filled in", False, f"{place}\nwrite your own value there, or delete the mark")
 
 
 def _plain(look: object) -> dict[str, object]:

@@ -1,46 +1,54 @@
 """`lab plan`: what would run, what it should cost, and what is known to go wrong. Changes nothing."""
 
 import json
-import shlex
+from dataclasses import asdict
 from typing import Any
 
-from console.cli.files import read_lab
-from console.cli.options import Json, Only, ProfileName, chosen
+from console.cli.files import read_lab, unfilled_places
+from console.cli.options import Json, Only, ProfileName, WindowLength, chosen, parse_window
+from console.cli.plan_text import plan_lines
 from console.core.ledger.classic import classic_account
 from console.core.ledger.of_lab import architecture_of, prediction_of
 from console.core.plan.align import CHECKS
+from console.core.plan.checklist import parse_checklist
 from console.core.plan.launch import check_fit
 from console.core.plan.matrix import Configuration, Matrix, effective_settings, guard
 from console.core.plan.profile import Profile
+from console.engine.duration import BASIS, LabTime, RunTime, lab_time
 from console.engine.forecast import forecast, lint_launches
-
-GIB = 2**30
 
 
 def plan(
     profile: ProfileName,
     as_json: Json = False,
     only: Only = "",
+    window: WindowLength = "",
 ) -> int:
-    """Prerequisites, commands per node, ledger and lint; exit 1 when lint finds an error."""
+    """Prerequisites, commands per node, ledger, time and lint; exit 1 when lint finds an error."""
     files = read_lab(profile)
     lab = files.profile
     for matrix in (lab.matrix, lab.degraded_matrix):
         if matrix is not None:
             guard(matrix, lab.settings)
     configs = [lab.configuration(name) for name in chosen(only)] or list(lab.matrix.configurations)
+    checklist = parse_checklist(files.checklist_text, file=lab.checklist)
+    time = lab_time(lab, configs, checklist, parse_window(window))
     document: dict[str, Any] = {
         "profile": lab.name,
         "title": lab.title,
+        "unfilled": unfilled_places(files),
         "prerequisites": _prerequisites(lab),
         "ledger": _ledger(lab),
-        "configurations": [_configuration(lab, config) for config in configs],
+        "configurations": [
+            _configuration(lab, config, run) for config, run in zip(configs, time.runs, strict=True)
+        ],
         "degraded_path": _ids(lab.degraded_matrix),
+        "time": _time(time),
     }
     if as_json:
         print(json.dumps(document, ensure_ascii=False, indent=1))
     else:
-        _print(document)
+        print("\n".join(plan_lines(document)))
     errors = [f for c in document["configurations"] for f in c["lint"] if f["severity"] == "error"]
     return 1 if errors else 0
 
@@ -64,7 +72,7 @@ def _ledger(lab: Profile) -> dict[str, Any]:
     }
 
 
-def _configuration(lab: Profile, config: Configuration) -> dict[str, Any]:
+def _configuration(lab: Profile, config: Configuration, time: RunTime) -> dict[str, Any]:
     launches = forecast(lab, config)
     settings = effective_settings(lab.settings, config)
     return {
@@ -79,6 +87,7 @@ def _configuration(lab: Profile, config: Configuration) -> dict[str, Any]:
         "micro_batches": check_fit(config, settings),
         "expect": config.expect,
         "paper": _paper(lab, config),
+        "time": asdict(time),
         "nodes": [
             {
                 "node": launch.node,
@@ -107,56 +116,5 @@ def _ids(matrix: Matrix | None) -> list[str]:
     return [config.id for config in matrix.configurations] if matrix else []
 
 
-def _print(document: dict[str, Any]) -> None:
-    print(f"{document['profile']}: {document['title']}\n")
-    print("prerequisites, checked before anything is stopped")
-    for check in document["prerequisites"]:
-        print(f"  {'blocks ' if check['blocks'] else 'warns  '} {check['words']}")
-    _print_ledger(document["ledger"])
-    for config in document["configurations"]:
-        _print_configuration(config)
-    if document["degraded_path"]:
-        print(f"\nif the main line is down: {', '.join(document['degraded_path'])}")
-
-
-def _print_ledger(ledger: dict[str, Any]) -> None:
-    if not ledger["known"]:
-        print(f"\nledger: {ledger['why']}")
-        return
-    static = ledger["classic_full_static_bytes"] / 1e9
-    words = (
-        f"\nledger: {ledger['model']}, {ledger['parameters']:,} parameters; full training by the 16 B rule "
-    )
-    print(words + (f"{static:.0f} GB" if static >= 1 else f"{static * 1e3:.0f} MB"))
-    if ledger["device"] is None:
-        print("  no device in the profile: no paper figures for memory and step time")
-
-
-def _print_configuration(config: dict[str, Any]) -> None:
-    batch = (
-        f"global {config['global_batch']} = micro {config['micro_batch']} × DP {config['data_parallel']} "
-        f"× {config['micro_batches']}"
-    )
-    how = f"{config['mode']}, {config['parallel']}; varies {config['varies']}"
-    print(f"\n{config['id']}  {config['title']}  [{how}]")
-    print(f"  {batch}")
-    if config["expect"]:
-        print(f"  expected: {config['expect']}")
-    paper = config["paper"]
-    if paper:
-        memory, step = paper["memory_bytes"], paper["step_seconds"]
-        print(f"  paper: {_banded(memory, GIB, 1)} GiB, {_banded(step, 1, 2)} s/it")
-        print(f"    {paper['fit']}: {paper['fit_reason']}")
-    for node in config["nodes"]:
-        mark = " (its log is shown)" if node["shows_log"] else ""
-        print(f"  on {node['node']}, rank {node['rank']}{mark}:")
-        print("    " + " ".join(f"{key}={shlex.quote(value)}" for key, value in node["env"].items()) + " \\")
-        print("    " + shlex.join(node["argv"]))
-    for finding in config["lint"]:
-        print(f"  {finding['severity']}: {finding['what']}")
-        print(f"    if ignored: {finding['if_ignored']}\n    remedy: {finding['remedy']}")
-
-
-def _banded(value: dict[str, Any], unit: float, digits: int) -> str:
-    number, low, high = (value[part] / unit for part in ("number", "low", "high"))
-    return f"{number:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+def _time(time: LabTime) -> dict[str, Any]:
+    return asdict(time) | {"fit": time.fit, "basis": BASIS}
