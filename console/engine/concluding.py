@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from console.core.plan.checklist import Item, ItemState, Judgement, Step
+from console.core.record.events import StepEnded
 from console.engine.steps import Done
 
 OUTPUT_KEPT = 4000
@@ -20,6 +21,15 @@ def needs(step: Step) -> list[str]:
 def passed(step_id: str, outcomes: Sequence[tuple[Step, Outcome, str]]) -> bool:
     """Whether the step went well on every node."""
     return all(outcome in ("passed", "noted") for step, outcome, _ in outcomes if step.id == step_id)
+
+
+def outcomes_of(item: Item, evidence: Sequence[StepEnded]) -> list[tuple[Step, Outcome, str]]:
+    """What the steps of an attempt came to, from its recorded evidence."""
+    steps = {step.id: step for step in item.steps}
+    return [
+        (steps[ended.step], ended.outcome, raw_error(Done(ended.answer, error=ended.error), ended.judgements))
+        for ended in evidence
+    ]
 
 
 def conclude(

@@ -9,7 +9,10 @@ from console.engine.recorder import Recorder
 
 
 class Decisions:
-    """Asks and waits. A decision that was answered before a restart of the console is not asked again."""
+    """Asks and waits.
+
+    After a restart of the console a decision keeps its answer, and one still open stays open as it was asked.
+    """
 
     def __init__(self, recorder: Recorder, *, headless: bool) -> None:
         self._recorder = recorder
@@ -32,8 +35,7 @@ class Decisions:
 
         `policy` is the profile's answer; one that is not among the choices gives way to the recommended one.
         """
-        known = self._recorder.experiment.decisions.get(decision)
-        if known is None:
+        if decision not in self._recorder.experiment.decisions:
             self._recorder.record(
                 DecisionAsked(
                     at=self._recorder.now(),
@@ -47,11 +49,9 @@ class Decisions:
                     recommended=choices[0].id,
                 )
             )
-        elif known.choice is not None:
-            return known.choice
-        if self._headless:
-            offered = {choice.id for choice in choices}
-            choice = policy if policy in offered else choices[0].id
+        asked = self._recorder.experiment.decisions[decision]
+        if asked.choice is None and self._headless:
+            choice = policy if policy in {offered.id for offered in asked.choices} else asked.recommended
             await self.answer(decision, choice, _policy_reason(policy, choice), by_person=False)
         async with self._answered:
             while (made := self._recorder.experiment.decisions[decision].choice) is None:

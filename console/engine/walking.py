@@ -9,8 +9,18 @@ from typing import Any
 from console.core.errors import JournalError, NodeError
 from console.core.plan.checklist import Item, ItemState, Judgement, Step, Verdict, judge, verdict_of
 from console.core.record import events as ev
+from console.core.record.views import DecisionView
 from console.engine.choices import lasting, stop_lab
-from console.engine.concluding import OUTPUT_KEPT, Outcome, conclude, needs, passed, raw_error, short
+from console.engine.concluding import (
+    OUTPUT_KEPT,
+    Outcome,
+    conclude,
+    needs,
+    outcomes_of,
+    passed,
+    raw_error,
+    short,
+)
 from console.engine.contact import NEEDS_A_PERSON, with_contact, without_contact
 from console.engine.crew import Member
 from console.engine.decisions import Decisions
@@ -21,6 +31,11 @@ OVERRUN_SECONDS = 30.0
 """What a step may take beyond its limit, for its processes to be ended on the node."""
 DESCRIBES = ("baseline", "microbench", "imports", "environment", "components")
 """Probes whose answers also become facts of the node."""
+
+
+def decision_after(item: Item, attempt: int) -> str:
+    """The id of the decision that follows a failed attempt at the item."""
+    return f"item:{item.id}:{attempt}"
 
 
 class WalkStopped(Exception):
@@ -57,31 +72,58 @@ class Walk:
         for item in experiment.checklist.items:
             if not self.recorder.experiment.items[item.id].state.concluded:
                 await self._item(item, ends)
+            self._unless_stopped(item)
         states = {name: view.state for name, view in self.recorder.experiment.items.items()}
         verdict = verdict_of(states, experiment.checklist)
         seconds = (self.recorder.now() - started).total_seconds()
         self.recorder.record(ev.WalkEnded(at=self.recorder.now(), verdict=verdict, seconds=seconds))
         return verdict
 
+    def _unless_stopped(self, item: Item) -> None:
+        """Raises `WalkStopped` when it was decided after the item to stop, be it in an earlier console."""
+        if (asked := self._asked(item)) is not None and asked.choice == "stop":
+            reason = self.recorder.experiment.items[item.id].reason
+            raise WalkStopped("stop", f"stopped at checklist item {item.number} {item.title}: {reason}")
+
+    def _asked(self, item: Item) -> DecisionView | None:
+        """The decision after the item's latest attempt, open or made."""
+        attempt = self.recorder.experiment.items[item.id].attempt
+        return self.recorder.experiment.decisions.get(decision_after(item, attempt))
+
     async def _item(self, item: Item, walk_ends: float) -> None:
-        """Attempts at one item until it passes, its box ends, or the decision is to leave it."""
+        """Attempts at one item until it passes, its box ends, or the decision is to leave it.
+
+        An attempt after which an earlier console had asked is over: it is decided upon, not made again.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
+        view = self.recorder.experiment.items[item.id]
+        if (asked := self._asked(item)) is not None and view.started_at is not None:
+            began -= (asked.asked_at - view.started_at).total_seconds()
         item_ends = began + item.box_seconds
         while True:
             ends = min(item_ends, walk_ends)
-            attempt = self.recorder.experiment.items[item.id].attempt + 1
-            self.recorder.record(
-                ev.ItemStarted(
-                    at=self.recorder.now(),
-                    item=item.id,
-                    box_seconds=max(0.0, ends - loop.time()),
-                    attempt=attempt,
+            view, asked = self.recorder.experiment.items[item.id], self._asked(item)
+            if asked is not None and asked.choice == "retry":
+                asked = None
+            attempt = view.attempt
+            if asked is not None:
+                outcomes = outcomes_of(item, view.evidence)
+            else:
+                attempt += 1
+                self.recorder.record(
+                    ev.ItemStarted(
+                        at=self.recorder.now(),
+                        item=item.id,
+                        box_seconds=max(0.0, ends - loop.time()),
+                        attempt=attempt,
+                    )
                 )
-            )
-            outcomes = await self._attempt(item, ends)
+                outcomes = await self._attempt(item, ends)
             optional = {step.id for step in item.steps if self._optional(step)}
             state, reason, closes = conclude(item, outcomes, optional, walk_over=ends == walk_ends)
+            if asked is not None:
+                reason = asked.raw_error
             choice = "go on"
             if not state.good:
                 choice = await self._ask(item, state, reason, attempt, left=ends - loop.time())
@@ -97,8 +139,6 @@ class Walk:
                     closes=closes,
                 )
             )
-            if choice == "stop":
-                raise WalkStopped(choice, f"stopped at checklist item {item.number} {item.title}: {reason}")
             return
 
     async def _attempt(self, item: Item, ends: float) -> list[tuple[Step, Outcome, str]]:
@@ -250,7 +290,7 @@ class Walk:
         if left > 60 and state is not ItemState.TIMED_OUT:
             choices = [retry, go_on] if attempt == 1 and not lasting(reason) else [go_on, retry]
         return await self.decisions.ask(
-            f"item:{item.id}:{attempt}",
+            decision_after(item, attempt),
             subject=f"checklist item {item.number} {item.title} {state}",
             what_happened=item.why,
             raw_error=reason,

@@ -166,3 +166,61 @@ async def test_interrupted_walk_goes_on_at_the_same_item(small_lab, tmp_path: Pa
         with pytest.raises(asyncio.CancelledError):
             await task
     assert log.read_text() == "1\n"
+
+
+async def left_open(small_lab: Any, text: str) -> ev.DecisionAsked:
+    """The decision that a console left open when it ended."""
+    async with small_lab(text) as lab:
+        walk = walk_of(lab)
+        walk.decisions = Decisions(lab.recorder, headless=False)
+        task = asyncio.create_task(walk.walk())
+        await until(lambda: lab.recorder.experiment.open_decision is not None, "a decision")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        (asked,) = events_of(lab, ev.DecisionAsked)
+        return asked
+
+
+def events_of(lab: Any, kind: type[Any]) -> list[Any]:
+    return [event for _, event in lab.recorder.journal.events() if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("choice", ["go on", "retry", "stop"])
+async def test_an_open_decision_is_taken_up_again(small_lab, tmp_path: Path, choice: str) -> None:
+    log = tmp_path / "did"
+    text = checklist(["bash", "-c", f"echo 1 >> {log}; echo broken >&2; exit 3"], walk=900, box=600)
+    asked = await left_open(small_lab, text)
+    async with small_lab(text) as lab:
+        walk = walk_of(lab)
+        walk.decisions = Decisions(lab.recorder, headless=False)
+        task = asyncio.create_task(walk.walk())
+        await walk.decisions.answer(asked.decision, choice, "thought it over")
+        if choice == "retry":
+            await until(lambda: log.read_text() == "1\n1\n", "a second attempt")
+            task.cancel()
+        async with asyncio.timeout(30):
+            (outcome,) = await asyncio.gather(task, return_exceptions=True)
+        view = lab.recorder.experiment.items["item1"]
+        if choice == "retry":
+            assert view.attempt == 2
+            return
+        assert log.read_text() == "1\n"
+        assert events_of(lab, ev.DecisionAsked) == [asked]
+        assert (view.state, view.reason) == (ItemState.FAILED, asked.raw_error)
+        assert isinstance(outcome, WalkStopped) if choice == "stop" else outcome is Verdict.DOWN
+    if choice == "stop":
+        async with small_lab(text) as lab:
+            with pytest.raises(WalkStopped, match="item 1"):
+                await walk_of(lab).walk()
+
+
+async def test_without_a_screen_the_policy_answers_what_was_left_open(small_lab) -> None:
+    text = checklist(["false"], walk=900, box=600)
+    asked = await left_open(small_lab, text)
+    async with small_lab(text) as lab:
+        assert await walk_of(lab).walk() is Verdict.DOWN
+        (made,) = events_of(lab, ev.DecisionMade)
+        assert (made.decision, made.choice, made.by) == (asked.decision, "go on", "policy")
+        assert events_of(lab, ev.DecisionAsked) == [asked]
+        assert len(ended(lab)) == 1
