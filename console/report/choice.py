@@ -6,20 +6,18 @@ from typing import Literal
 from console.core.ledger import catalogue
 from console.core.ledger.classic import SPARK_VISIBLE_GB, classic_account
 from console.core.ledger.flops import lora_parameters
-from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
-from console.core.record.gaps import degradation
+from console.core.record.stand_in import Difference, differences
 from console.report.answers import Compared, Speed, speed
-from console.report.environment import memory_bytes, on_cpu, one_computer
+from console.report.environment import memory_bytes
 from console.report.expectations import ALIKE
 
 TARGET = "Qwen2.5-7B"
 TARGET_RANK = 8
-SEVEN_B = (6e9, 9e9)
 FULL_MEMORY = 0.9
 
-Limit = Literal["degraded", "cpu", "small model", "not lora", "one row", "no row", "one computer", "no pair"]
+Limit = Difference | Literal["one row", "no row", "no pair"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Choice:
     @property
     def stand_in(self) -> bool:
         """What ran was no 7B LoRA on machines of its own."""
-        return bool({"degraded", "cpu", "small model", "not lora", "one computer"} & set(self.limits))
+        return not {"one row", "no row", "no pair"}.issuperset(self.limits)
 
     @property
     def unsound(self) -> str:
@@ -90,18 +88,7 @@ def choice(experiment: Experiment) -> Choice:
 
 
 def _limits(experiment: Experiment, ranking: Speed | None) -> tuple[Limit, ...]:
-    found: list[Limit] = []
-    if degradation(experiment):
-        found.append("degraded")
-    if on_cpu(experiment):
-        found.append("cpu")
-    shapes = architecture_of(experiment.profile.model)
-    if shapes is None or not SEVEN_B[0] <= shapes.parameters.total <= SEVEN_B[1]:
-        found.append("small model")
-    if experiment.profile.settings.tuner != "lora":
-        found.append("not lora")
-    if one_computer(experiment):
-        found.append("one computer")
+    found: list[Limit] = [*differences(experiment)]
     if ranking is None:
         found.append("no row")
     elif len(ranking.ranked) == 1:

@@ -69,9 +69,3 @@ def _named(name: str, value: Any) -> str:
 
 def on_cpu(experiment: Experiment) -> bool:
     return experiment.profile.settings.use_cpu
-
-
-def one_computer(experiment: Experiment) -> bool:
-    """The nodes are said, or seen by their boot id, to be one machine."""
-    boots = [boot for node in experiment.nodes.values() if (boot := node.facts.get("boot_id"))]
-    return len(experiment.nodes) > 1 and (experiment.profile.embedded or len(set(boots)) < len(boots))

@@ -8,7 +8,8 @@ from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import complete_rows, rows_in_order
-from console.report.environment import on_cpu, one_computer
+from console.core.record.stand_in import one_computer
+from console.report.environment import on_cpu
 
 
 @dataclass(frozen=True, slots=True)

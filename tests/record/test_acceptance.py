@@ -1,7 +1,7 @@
 """The five criteria, judged from what the journal holds."""
 
 import pytest
-from support.lab_story import Story, demo, seven_b_log, spark, train_log
+from support.lab_story import GIB, Story, demo, seven_b_log, spark, train_log
 
 from console.core.plan.checklist import ItemState
 from console.core.record import events as ev
@@ -108,6 +108,27 @@ def test_mfu_needs_a_figure_and_a_named_peak_in_every_row() -> None:
     assert third.met is False
     assert third.missing == "no MFU or no named peak: E1"
     assert "matrix product" in third.proof
+
+
+def test_figures_of_another_lab_are_not_told_as_those_of_two_sparks() -> None:
+    own, foreign = criterion(demo(), 4), criterion(demo(), 4, "zh")
+    assert own.met
+    assert own.proof.endswith("on paper: degraded, on a CPU, no 7B model, all nodes are one computer")
+    assert "纸面账" in foreign.proof
+
+
+@pytest.mark.parametrize(
+    ("device", "told"), [("NVIDIA GB10", ""), ("NVIDIA H200", "; measured on NVIDIA H200, not on Sparks")]
+)
+def test_the_device_of_the_figures_is_named_unless_it_is_a_spark(device: str, told: str) -> None:
+    story = spark(only=("E0", "E1"))
+    for node in ("node-a", "node-b"):
+        story.add(ev.NodeDescribed, node=node, facts={"gpu_name": device, "boot_id": node})
+    story.run("E0", seven_b_log(4.0))
+    story.run("E1", seven_b_log(2.2), peaks={"node-a": 21 * GIB, "node-b": 21 * GIB})
+    proof = criterion(story, 4).proof
+    assert proof.startswith("section 3 cites E0 800 tokens/s, E1 1455 tokens/s")
+    assert proof.partition("E1 1455 tokens/s")[2] == told
 
 
 def test_the_answer_needs_a_comparison_over_both_machines() -> None:

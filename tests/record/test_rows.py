@@ -244,7 +244,7 @@ def test_notes_gather_attempts_adoption_transport_and_the_shared_computer() -> N
     assert "attempt 2 (before it: E1-1 failed)" in notes
     assert "adopted while running, on node-a, node-b" in notes
     assert "transport: gloo over TCP" in notes
-    assert "share one computer" in notes
+    assert "share one computer: they slow each other down" in notes
 
 
 def test_devices_of_one_computer_are_not_said_to_slow_each_other_down() -> None:

@@ -15,6 +15,7 @@ from console.core.record.gaps import (
     rows_in_order,
     without_row,
 )
+from console.core.record.stand_in import whose_figures
 from console.core.record.views import ItemView
 
 Lang = Literal["en", "zh"]
@@ -239,13 +240,8 @@ def _answer(experiment: Experiment) -> Judged:
                 "至少需要两行完整记录，其中一行跨两台机器",
             ),
         )
-    limits = ("", "")
-    if reason := degradation(experiment):
-        limits = (
-            f". The choice is made from these figures and the paper account; degraded: {reason}",
-            f"。选择依据这些数字和纸面账；降级：{reason}",
-        )
-    return Judged(True, (f"section 3 cites {figures}{limits[0]}", f"第 3 节引用 {figures}{limits[1]}"))
+    en, zh = whose_figures(experiment)
+    return Judged(True, (f"section 3 cites {figures}{en}", f"第 3 节引用 {figures}{zh}"))
 
 
 def _service(experiment: Experiment) -> Judged:

@@ -14,9 +14,6 @@ _FINDING = re.compile(r"(warning|error): (.+)", re.DOTALL)
 _WHOLE = {
     "transport: gloo over TCP (no CUDA)": "传输：gloo，走 TCP（无 CUDA）",
     "transport: not known, the log holds no NCCL lines": "传输：未知，日志中没有 NCCL 行",
-    "nodes of this run share one computer: they slow each other": (
-        "本次运行的节点同在一台计算机上：互相拖慢"
-    ),
     "nodes of this run share a computer, perhaps a device: its peak may count more than once": (
         "本次运行的节点同在一台计算机上，可能共用一个设备：峰值可能重复计数"
     ),
@@ -28,6 +25,10 @@ _WHOLE = {
     ),
 }
 _PARTS = (
+    (
+        r"nodes of this run share one computer: they slow each other(?: down)?",
+        "本次运行的节点同在一台计算机上：互相拖慢",
+    ),
     (
         r"loss or grad_norm not finite in (\d+) of (\d+) steps \((.+?)\); loss 0\.0 there is .+",
         "{1} 步中有 {0} 步的 loss 或 grad_norm 非有限（{2}）；其中 loss 0.0 是被框架过滤的 NaN",

@@ -105,7 +105,7 @@ def _same_machine(experiment: Experiment, run: RunView, settings: Settings) -> t
     if len(nodes) < 2 or (len(boots) == len(nodes) and not experiment.profile.embedded):
         return ()
     if settings.use_cpu:
-        return ("nodes of this run share one computer: they slow each other",)
+        return ("nodes of this run share one computer: they slow each other down",)
     devices = [experiment.profile.node(node).gpu for node in nodes]
     if len(set(devices)) < len(devices):
         return ("nodes of this run share a computer, perhaps a device: its peak may count more than once",)
