@@ -56,6 +56,13 @@ class SearchEnded(Message):
 
 
 @dataclass
+class FilterGivenUp(Message):
+    """The expression took too long on a line of the log; all lines are shown again."""
+
+    line: str
+
+
+@dataclass
 class CellChosen(Message):
     """A number of the record sheet was selected."""
 

@@ -173,6 +173,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.raw": ("raw bytes, line {line}, byte {byte}", "原始字节，第 {line} 行，偏移 {byte}"),
     "chart.loss": ("loss", "损失"),
     "chart.grad_norm": ("grad_norm", "梯度范数"),
+    "runs.too_slow": (
+        "this expression takes too long on the line “{line}”; simplify it",
+        "此表达式在“{line}”一行上耗时过长；请简化",
+    ),
     "chart.step_seconds": ("step time, s", "步时，秒"),
     "chart.tokens": ("tokens/s", "词元/秒"),
     "chart.memory": ("memory, GiB", "内存，GiB"),

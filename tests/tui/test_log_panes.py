@@ -95,6 +95,19 @@ async def test_merged_rows_are_searched_filtered_and_copied(opened: Opener, fold
         await until(lambda: "lines copied: 1 " in screen_text(app), "how much was copied")
 
 
+async def test_a_slow_expression_is_given_up_in_merged_logs(opened: Opener, folder: Path) -> None:
+    session = two_logs(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        whole = view.row_count + 1
+        session.log_grows("E1-1", "spark-b", b"x" * 5000 + b"\n")
+        await until(lambda: view.row_count == whole, "the slow line")
+        await pilot.press("ampersand", *"(x+x+)+[ZY]", "enter")
+        await until(lambda: "takes too long on" in screen_text(app).replace("\n", ""), "the words")
+        assert view.pattern is None
+        assert view.row_count == whole
+
+
 async def test_raw_bytes_of_a_merged_row_are_those_of_every_rank(opened: Opener, folder: Path) -> None:
     async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
         await to_merged(pilot, app)

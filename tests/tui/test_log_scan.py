@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.tui.widgets import log_scan
+from console.tui.widgets.expressions import expression
 from console.tui.widgets.log_index import Span, shown
 from console.tui.widgets.log_scan import Matches, Wanted, first_wanted, scan
 
-WANTED = Wanted(pattern=re.compile("a"))
+WANTED = Wanted(pattern=expression("a"))
 LOGS = st.lists(
     st.binary(max_size=12) | st.sampled_from([b"a", b"\r", b"\x1b[31ma", "\u2028a".encode(), b"\ta"]),
     max_size=30,
@@ -47,7 +48,7 @@ async def fill(matches: Matches, log: bytes) -> int:
 @given(
     log=LOGS,
     step=st.sampled_from([1, -1]),
-    wanted=st.sampled_from([WANTED, Wanted("A"), Wanted("A", re.compile("a$"))]),
+    wanted=st.sampled_from([WANTED, Wanted("A"), Wanted("A", expression("a$"))]),
 )
 @settings(deadline=None)
 def test_either_way_every_line_is_tested_once(log: bytes, step: int, wanted: Wanted) -> None:

@@ -1,6 +1,5 @@
 """The log on screen: following, moving, searching, filtering, findings, copying, raw bytes."""
 
-import re
 from pathlib import Path
 
 from support.waiting import until
@@ -9,6 +8,7 @@ from textual.app import App, ComposeResult
 
 from console.tui.messages import LogAdvanced
 from console.tui.screens.runs import RunsScreen
+from console.tui.widgets.expressions import expression
 from console.tui.widgets.log_index import LogIndex
 from console.tui.widgets.log_view import LogView
 from tui.conftest import Opener
@@ -92,6 +92,31 @@ async def test_a_bad_pattern_is_refused_with_words(opened: Opener, folder: Path)
         assert view_of(app).pattern is None
 
 
+async def test_an_expression_that_takes_too_long_is_given_up(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    session.log_grows("E1-1", "spark-b", b"-" * 5000 + b" the slow line\n")
+    async with opened(session, screen="runs") as (pilot, app, _):
+        await until(lambda: view_of(app).row_count == 65, "the log")
+        await pilot.press("ampersand", *"(-+-+)+[ZY]", "enter")
+        await until(lambda: "takes too long on" in screen_text(app).replace("\n", ""), "the words")
+        assert view_of(app).pattern is None
+        assert view_of(app).row_count == 65, "all lines again"
+
+
+async def test_an_expression_that_becomes_slow_with_a_new_line_is_given_up(
+    opened: Opener, folder: Path
+) -> None:
+    session = story(folder)
+    async with opened(session, screen="runs") as (pilot, app, _):
+        view = view_of(app)
+        await until(lambda: view.row_count == 64, "the log")
+        await pilot.press("ampersand", *"(x+x+)+[ZY]", "enter")
+        await until(lambda: view.row_count == 0 and view.progress is None, "no match")
+        session.log_grows("E1-1", "spark-b", b"x" * 5000 + b"\n")
+        await until(lambda: view.pattern is None and view.row_count == 65, "all lines again")
+        await until(lambda: "takes too long on" in screen_text(app).replace("\n", ""), "the words")
+
+
 async def test_the_next_finding_is_one_key_away(opened: Opener, folder: Path) -> None:
     async with opened(story(folder), screen="runs") as (pilot, app, _):
         view = view_of(app)
@@ -151,7 +176,7 @@ async def test_ten_thousand_lines_filter_is_incremental(opened: Opener, folder: 
     session.log_grows("E1-1", "spark-b", b"".join(b"row %d\n" % n for n in range(10_000)))
     async with opened(session, screen="runs") as (_, app, _seen):
         view = view_of(app)
-        view.set_filter(re.compile(r"row \d*7$"))
+        view.set_filter(expression(r"row \d*7$"))
         await until(lambda: view.row_count == 1000, "every match")
 
 
@@ -235,7 +260,7 @@ async def test_a_filter_shows_the_newest_matches_first_and_then_the_whole_logs(t
     async with app.run_test(size=(60, 12)):
         view = app.query_one(LogView)
         view.open(log)
-        view.set_filter(re.compile("only here|the end"))
+        view.set_filter(expression("only here|the end"))
         await until(lambda: view.row_count == 1, "the newest match")
         assert view.progress is not None
         await until(lambda: view.row_count == 2, "the other")

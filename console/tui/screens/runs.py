@@ -1,6 +1,5 @@
 """Screen 3: the matrix, the charts of the chosen run, and its live log."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from textual.widgets import Input, Static
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.tui.actions import LOCAL, bindings
-from console.tui.messages import LogAdvanced, SearchEnded
+from console.tui.messages import FilterGivenUp, LogAdvanced, SearchEnded
 from console.tui.paint import lines, say
 from console.tui.screens.base import LabScreen
 from console.tui.screens.runs_text import (
@@ -27,6 +26,7 @@ from console.tui.screens.runs_text import (
     run_text,
 )
 from console.tui.screens.window import finding_rows
+from console.tui.widgets.expressions import BadExpression, expression
 from console.tui.widgets.log_panes import MODES, LogPanes, Mode, NodeLog
 from console.tui.widgets.log_view import LOOK_SECONDS, LogView
 from console.tui.widgets.merged_view import MergedView
@@ -34,6 +34,8 @@ from console.tui.widgets.panel import TextPanel
 from console.tui.widgets.run_charts import RunCharts
 
 PANES = ("both", "log", "charts")
+LINE_CELLS = 40
+"""So much of a line names it."""
 
 
 class RunsScreen(LabScreen):
@@ -175,6 +177,11 @@ class RunsScreen(LabScreen):
             self.lab.tell(self.words("runs.no_match"))
 
     def _charts_changed(self) -> None:
+    @on(FilterGivenUp)
+    def _filter_given_up(self, event: FilterGivenUp) -> None:
+        self.lab.tell(self.words("runs.too_slow", line=event.line[:LINE_CELLS]), "warning")
+        self.redraw()
+
         self.charts.redraw_soon()
         self.redraw()
 
@@ -301,8 +308,8 @@ class RunsScreen(LabScreen):
             view.find(event.value, -1)
         else:
             try:
-                view.set_filter(re.compile(event.value) if event.value else None)
-            except re.error as error:
+                view.set_filter(expression(event.value) if event.value else None)
+            except BadExpression as error:
                 self.lab.tell(f"{self.words('runs.bad_pattern')}: {error}", "warning")
                 return
         self._close_ask()

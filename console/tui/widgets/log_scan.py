@@ -1,7 +1,6 @@
 """The wanted lines of a log, found block by block, so that keys come through between the blocks."""
 
 import asyncio
-import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from console.core.text import clean
+from console.tui.widgets.expressions import Pattern, matching
 from console.tui.widgets.log_index import LINES_KEPT, Span, shown
 
 BLOCK_BYTES = 32 * 1024
@@ -30,17 +30,15 @@ class Wanted:
     """Lines that, as they are shown, hold `needle` in any case and match `pattern`."""
 
     needle: str = ""
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
 
     def among(self, text: str) -> list[int]:
-        """Numbers of the wanted lines of a text."""
-        needle, pattern = self.needle.casefold(), self.pattern
+        """Numbers of the wanted lines of a text. Raises `TooSlow`."""
+        needle = self.needle.casefold()
         if needle not in text.casefold():
             return []
         lines = text.split("\n")
-        numbers = list(range(len(lines)))
-        if pattern is not None:
-            numbers = [number for number in numbers if pattern.search(lines[number])]
+        numbers = list(range(len(lines)) if self.pattern is None else matching(self.pattern, lines))
         if needle:
             numbers = [number for number in numbers if needle in lines[number].casefold()]
         return numbers
@@ -50,6 +48,7 @@ def scan(read: Read, start: int, end: int, step: int, wanted: Wanted) -> Iterato
     """Of each block the wanted lines, in the order of looking, and how many bytes the block has.
 
     `start` and `end` are ends of lines; `step` 1 looks from the first to the last line, -1 from the last on.
+    Raises `TooSlow`.
     """
     for at, data in _blocks(read, start, end, step):
         yield _wanted_in(at, data, wanted)[::step], len(data)

@@ -1,6 +1,5 @@
 """A mirror file as scrolling text: only the rows in sight are read and sanitised."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic
@@ -9,7 +8,8 @@ from typing import ClassVar
 from textual.binding import Binding
 from textual.worker import Worker
 
-from console.tui.messages import LogAdvanced, SearchEnded
+from console.tui.messages import FilterGivenUp, LogAdvanced, SearchEnded
+from console.tui.widgets.expressions import Pattern, TooSlow
 from console.tui.widgets.log_index import ADVANCE_BYTES, LogIndex, Span
 from console.tui.widgets.log_rows import LogRows
 from console.tui.widgets.log_scan import BLOCK_BYTES, Matches, Wanted, first_wanted
@@ -36,7 +36,7 @@ class LogView(LogRows):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.index: LogIndex | None = None
-        self.pattern: re.Pattern[str] | None = None
+        self.pattern: Pattern | None = None
         self.progress: float | None = None
         """How much of the log was searched or filtered, 0 to 1; None while neither goes on."""
         self._told_at = float("-inf")
@@ -115,7 +115,11 @@ class LogView(LogRows):
         if self._matches is None:
             self._shift(-advance.dropped)
         else:
-            matched, dropped = self._matches.advance(self.index.bytes_at, self.index.size)
+            try:
+                matched, dropped = self._matches.advance(self.index.bytes_at, self.index.size)
+            except TooSlow as slow:
+                self.give_up_filter(slow)
+                return
             self._shift(-dropped)
             changed = changed or matched
             if self._matches.seen_to + BLOCK_BYTES < self.index.size:
@@ -126,7 +130,7 @@ class LogView(LogRows):
             self._settle()
             self.post_message(LogAdvanced(self.row_count, self.follow))
 
-    def set_filter(self, pattern: re.Pattern[str] | None) -> None:
+    def set_filter(self, pattern: Pattern | None) -> None:
         """Show matching lines only, found from the end of the log on; None shows all again."""
         here = self._span(self.cursor)[0] if self.row_count else None
         self.cancel_search()
@@ -143,6 +147,12 @@ class LogView(LogRows):
             self.follow = True
             self.look()
         self._settle()
+
+    def give_up_filter(self, slow: TooSlow) -> None:
+        """Show all lines again and tell why."""
+        self.progress = None
+        self.set_filter(None)
+        self.post_message(FilterGivenUp(slow.line))
 
     def set_findings(self, start_bytes: Iterable[int]) -> None:
         """Mark the lines that findings rest on."""
@@ -267,7 +277,12 @@ class LogView(LogRows):
             self._shift(self.index.older())
 
     async def _fill(self, matches: Matches, index: LogIndex) -> None:
-        await matches.fill(index.bytes_at, self._matched_older, self._tell_progress)
+        try:
+            await matches.fill(index.bytes_at, self._matched_older, self._tell_progress)
+        except TooSlow as slow:
+            self._filling = None
+            self.give_up_filter(slow)
+            return
         self._filling = None
         self._tell_progress(None)
 
@@ -286,13 +301,13 @@ class LogView(LogRows):
             await self._filling.wait()
         size, wanted = index.size, Wanted(needle, self.pattern)
         start, end = self._span(self.cursor) if self.row_count else (size, size)
-        found = await first_wanted(
-            index.bytes_at,
-            ((0, start), (start, size)) if step < 0 else ((end, size), (0, end)),
-            step,
-            wanted,
-            self._tell_progress,
-        )
+        parts = ((0, start), (start, size)) if step < 0 else ((end, size), (0, end))
+        try:
+            found = await first_wanted(index.bytes_at, parts, step, wanted, self._tell_progress)
+        except TooSlow as slow:
+            self._searching = None
+            self.give_up_filter(slow)
+            return
         self._searching = None
         if found is not None:
             self.go_to_byte(found[0])

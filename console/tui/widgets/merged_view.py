@@ -1,7 +1,6 @@
 """Several nodes' logs as one scrolling text: `[0 1]` before a line names the ranks that said it."""
 
 import asyncio
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from time import monotonic
 
 from console.core.reading.merge import order_known
 from console.tui.messages import LogAdvanced, SearchEnded
+from console.tui.widgets.expressions import Pattern, TooSlow, matching
 from console.tui.widgets.log_view import LogView
 from console.tui.widgets.merged_logs import MergedLogs
 
@@ -67,7 +67,11 @@ class MergedView(LogView):
             self._tested = max(0, self._tested - change.dropped)
             self._untest(change.first)
             self._shift(-gone)
-        tested = self._test_some()
+        try:
+            tested = self._test_some()
+        except TooSlow as slow:
+            self.give_up_filter(slow)
+            return
         if held and change and change.first <= number - change.dropped:
             below = range(self.cursor, self.row_count)
             self.cursor = next((n for n in below if held[0] in self._said(n)), self.cursor)
@@ -77,7 +81,7 @@ class MergedView(LogView):
             self._settle()
             self.post_message(LogAdvanced(self.row_count, self.follow))
 
-    def set_filter(self, pattern: re.Pattern[str] | None) -> None:
+    def set_filter(self, pattern: Pattern | None) -> None:
         self.cancel_search()
         number = self._number(self.cursor) if self.row_count else 0
         self.pattern, self.mark = pattern, None
@@ -153,7 +157,8 @@ class MergedView(LogView):
         if self.logs is None or self.pattern is None:
             return False
         last = min(len(self.logs), self._tested + ROWS_A_TURN)
-        found = [n for n in range(self._tested, last) if self.pattern.search(self._named(n))]
+        rows = range(self._tested, last)
+        found = [rows[number] for number in matching(self.pattern, [self._named(row) for row in rows])]
         self._passing += found
         self._tested = last
         return bool(found)
