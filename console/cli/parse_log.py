@@ -64,6 +64,8 @@ def document(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> dict
     seconds = step_times(log)
     cause = log.first_cause()
     return {
+        "training_log": is_training_log(log),
+        "metrics_elsewhere": metrics_elsewhere(log),
         "framework": log.framework,
         "version": log.version,
         "ended": log.ended,
@@ -85,6 +87,24 @@ def document(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> dict
         "tracebacks": [_exception(seen) for seen in log.tracebacks],
         "findings": [finding.model_dump(mode="json", exclude={"node", "since"}) for finding in findings],
     }
+
+
+def is_training_log(log: TrainLog) -> bool:
+    """Whether anything was read in it that a training run prints."""
+    marks = (log.version, log.launch, log.world, log.output_dir, log.dataset, log.parameters, log.transport)
+    lines = (log.steps, log.evals, log.checkpoints, log.worker_failures, log.tracebacks, log.symptoms)
+    return log.framework != "unknown" or any(marks) or any(lines)
+
+
+def metrics_elsewhere(log: TrainLog) -> bool:
+    """The log is of a Megatron rank that prints no metrics: the last one of the world does."""
+    world = log.world
+    return (
+        log.framework == "megatron"
+        and not log.steps
+        and world is not None
+        and world.rank < world.world_size - 1
+    )
 
 
 def step_times(log: TrainLog) -> dict[int, float]:
@@ -208,6 +228,8 @@ def _exception(seen: Traceback) -> dict[str, Any]:
 
 def _lines(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> Iterator[str]:
     yield f"framework   {log.framework} {log.version or ''}".rstrip()
+    if not is_training_log(log):
+        yield "no training log: it holds no line of ms-swift or Megatron"
     yield f"steps       {_extent(log)}"
     yield f"steady      {_steady(steady)}"
     yield f"end         {log.ended_by or 'not seen'}"
@@ -227,12 +249,15 @@ def _lines(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> Iterat
         yield f"  seen      {finding.seen}"
         yield f"  suspects  {'; '.join(finding.suspects)}"
         yield f"  first     {finding.first_action}"
-    if not findings:
+    if not findings and is_training_log(log):
         yield ""
         yield "no findings"
 
 
 def _extent(log: TrainLog) -> str:
+    if metrics_elsewhere(log) and log.world is not None:
+        last = log.world.world_size - 1
+        return f"none logged by rank {log.world.rank}: the last rank prints them, see the log of rank {last}"
     if not log.steps:
         return "none logged"
     last = log.steps[-1]

@@ -129,3 +129,36 @@ def test_a_killed_worker_is_named(tmp_path: Path) -> None:
     )
     assert "cause       rank 1 (local rank 0) was killed by SIGKILL" in call(str(file)).stdout
     assert [one["exit_status"] for one in parsed(file)["failed_workers"]] == [-9]
+
+
+def test_a_text_that_is_no_training_log_is_told_so(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("Dear diary,\nnothing was trained today.\n")
+    said = call(str(file))
+    assert said.exit_code == 0
+    assert "it holds no line of ms-swift or Megatron" in said.stdout
+    assert "no findings" not in said.stdout
+    assert parsed(file)["training_log"] is False
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_training_log_is_seen_as_one(name: str) -> None:
+    assert parsed(FIXTURES / name)["training_log"] is True
+
+
+@pytest.mark.parametrize(("rank", "world", "elsewhere"), [(0, 2, True), (1, 2, False), (0, 1, False)])
+def test_a_megatron_rank_without_metrics_points_to_the_last(
+    rank: int, world: int, elsewhere: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "rank.log"
+    file.write_text(
+        "[INFO:swift] swift.__version__: 4.6.0\n"
+        f"[INFO:swift] rank: {rank}, local_rank: 0, world_size: {world}, local_world_size: 1\n"
+        "run sh: `/opt/py/bin/python3 -m torch.distributed.run /opt/py/swift/cli/_megatron/sft.py`\n"
+    )
+    document = parsed(file)
+    assert (document["framework"], document["steps"]) == ("megatron", [])
+    assert document["metrics_elsewhere"] is elsewhere
+    assert (
+        "none logged by rank 0: the last rank prints them, see the log of rank 1" in call(str(file)).stdout
+    ) is (elsewhere)
