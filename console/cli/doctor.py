@@ -28,11 +28,9 @@ def doctor(
     for look in looks:
         words = look.words.replace("\n", "\n" + " " * 8)
         print(f"  {'✓' if look.good else '✗'} {look.node}  {look.name}: {words}")
-    print(
-        f"\n{len(bad)} of {len(looks)} checks failed; nothing was changed"
-        if bad
-        else "\nall there; nothing was changed"
-    )
+    known = "nothing was changed on a node; a host key was accepted"
+    changed = known if any(look.changed for look in looks) else "nothing was changed"
+    print(f"\n{f'{len(bad)} of {len(looks)} checks failed' if bad else 'all there'}; {changed}")
     return 3 if bad else 0
 
 
@@ -41,4 +39,4 @@ def _unfilled(place: str) -> Look:
 
 
 def _plain(look: object) -> dict[str, object]:
-    return {name: getattr(look, name) for name in ("node", "name", "good", "words")}
+    return {name: getattr(look, name) for name in ("node", "name", "good", "words", "changed")}

@@ -50,11 +50,17 @@ Crew = Mapping[str, Member]
 
 @asynccontextmanager
 async def assembled(
-    profile: Profile, folder: Path, *, recorder: Recorder | None = None, accept_new: bool = False
+    profile: Profile,
+    folder: Path,
+    *,
+    recorder: Recorder | None = None,
+    accept_new: bool = False,
+    on_accepted: Callable[[HostKeyUnknown], None] = lambda _: None,
 ) -> AsyncIterator[Crew]:
     """Every node of the profile connected, while the block runs; jobs on them outlive it.
 
-    Embedded nodes are served from `folder`/nodes. Changes of a link are recorded. Raises the first node's
+    Embedded nodes are served from `folder`/nodes. Changes of a link are recorded. `on_accepted` is told of a
+    host key that was not known and has been written to known_hosts. Raises the first node's
     `NodeError` when one can't be reached at the start.
     """
     async with AsyncExitStack() as stack:
@@ -65,7 +71,7 @@ async def assembled(
             stack.push_async_callback(node.close)
             if recorder is not None:
                 stack.callback(_watch_link(node, recorder))
-            await _connect(node, accept_new or profile.policies.accept_new_host_keys)
+            await _connect(node, accept_new or profile.policies.accept_new_host_keys, on_accepted)
             places = await _places(profile, spec, node, folder)
             if recorder is not None and isinstance(profile.environment, ContainerEnvironment):
                 places["python"] = await _container_python(profile, profile.environment, spec, node, places)
@@ -103,13 +109,14 @@ def _target(spec: NodeSpec) -> SshTarget:
     )
 
 
-async def _connect(node: Node, accept_new: bool) -> None:
+async def _connect(node: Node, accept_new: bool, on_accepted: Callable[[HostKeyUnknown], None]) -> None:
     try:
         await node.connect()
     except HostKeyUnknown as unknown:
         if not accept_new:
             raise
         hostkeys.accept(unknown.known_hosts_line, Path(unknown.accept_into))
+        on_accepted(unknown)
         await node.connect()
 
 

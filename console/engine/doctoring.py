@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.core.errors import LabError
+from console.core.errors import HostKeyUnknown, LabError
 from console.core.plan.profile import NodeSpec, Profile
 from console.engine.crew import Member, assembled
 
@@ -44,6 +44,8 @@ class Look:
     name: str
     good: bool
     words: str
+    changed: bool = False
+    """Something on this computer was written for it; on a node nothing ever is."""
 
 
 async def examine(profile: Profile, folder: Path, *, accept_new: bool = False) -> list[Look]:
@@ -57,11 +59,17 @@ async def examine(profile: Profile, folder: Path, *, accept_new: bool = False) -
 async def _alone(profile: Profile, spec: NodeSpec, folder: Path, accept_new: bool) -> Sequence[Look]:
     """One node by itself, so that a second one out of reach is told too."""
     only = profile.model_copy(update={"nodes": [spec]})
+    accepted: list[Look] = []
+
+    def tell(key: HostKeyUnknown) -> None:
+        words = f"{key.fingerprint} was not known and is now in {key.accept_into}"
+        accepted.append(Look(spec.name, "host key", True, words, changed=True))
+
     try:
-        async with assembled(only, folder, accept_new=accept_new) as crew:
-            return await _look(profile, crew[spec.name])
+        async with assembled(only, folder, accept_new=accept_new, on_accepted=tell) as crew:
+            return [*accepted, *await _look(profile, crew[spec.name])]
     except LabError as error:
-        return [Look(spec.name, "reach", False, error.render())]
+        return [*accepted, Look(spec.name, "reach", False, error.render())]
 
 
 def _flat(found: Sequence[Sequence[Look]]) -> list[Look]:

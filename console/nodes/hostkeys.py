@@ -172,8 +172,8 @@ def refusal(
         accept_into=str(hosts.accept_into),
         why=f"{name} is in no known_hosts file ({kind} key)",
         next_step="compare it with the node's own console: ssh-keygen -lf "
-        f"/etc/ssh/ssh_host_{_file_kind(kind)}_key.pub; if it is the same, accept it into "
-        f"{hosts.accept_into}",
+        f"/etc/ssh/ssh_host_{_file_kind(kind)}_key.pub; if it is the same, "
+        f"`lab doctor PROFILE --accept-new` writes it into {hosts.accept_into}",
     )
 
 

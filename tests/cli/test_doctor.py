@@ -1,4 +1,4 @@
-"""`lab doctor`: a place that nobody filled in is a failed check, whatever else was found."""
+"""`lab doctor` in words: places that nobody filled in, and what it has changed."""
 
 import json
 
@@ -31,4 +31,13 @@ def test_a_place_not_filled_in_fails() -> None:
 def test_a_profile_without_such_places_does_not() -> None:
     result = CliRunner().invoke(app, ["doctor", "h200-pair"])
     assert result.exit_code == 0
-    assert "all there" in result.stdout
+    assert "all there; nothing was changed\n" in result.stdout
+
+
+def test_a_key_that_was_accepted_is_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def examine(*_profile: object, **_how: object) -> list[Look]:
+        return [Look("spark-a", "host key", True, "now in known_hosts", changed=True)]
+
+    monkeypatch.setattr(doctor, "examine", examine)
+    said = CliRunner().invoke(app, ["doctor", "h200-pair", "--accept-new"]).stdout
+    assert "nothing was changed on a node; a host key was accepted" in said
