@@ -256,8 +256,8 @@ def _lines(log: TrainLog, steady: Steady, findings: Sequence[Finding]) -> Iterat
 
 def _extent(log: TrainLog) -> str:
     if metrics_elsewhere(log) and log.world is not None:
-        last = log.world.world_size - 1
-        return f"none logged by rank {log.world.rank}: the last rank prints them, see the log of rank {last}"
+        rank, size = log.world.rank, log.world.world_size
+        return f"none logged by rank {rank}: the last rank prints them, see the log of rank {size - 1}"
     if not log.steps:
         return "none logged"
     last = log.steps[-1]
