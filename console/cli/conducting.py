@@ -158,7 +158,15 @@ def _export(experiment: Experiment, wish: Wish) -> None:
 
 
 def _goodbye(experiment: Experiment, wish: Wish) -> None:
-    """Which jobs go on, where, and the command that returns to them."""
+    """Tell what goes on without the console, unless the terminal was closed."""
+    try:
+        _tell_what_goes_on(experiment, wish)
+    except OSError:
+        drop_output()
+
+
+def _tell_what_goes_on(experiment: Experiment, wish: Wish) -> None:
+    """Which jobs, where, and the command that returns to them."""
     jobs = experiment.running_jobs
     if jobs:
         print("\njobs that go on without this console:", file=sys.stderr)

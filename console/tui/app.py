@@ -1,6 +1,8 @@
 """The app: six screens over one session, the panels that ask, and the way out."""
 
+import asyncio
 import gc
+import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -118,6 +120,8 @@ class LabApp(App[Left]):
         # What is imported stays for good; collecting through it would hold up the keys for 100 ms.
         gc.collect()
         gc.freeze()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self._leave_unasked)
         self.register_theme(THEME)
         self.theme = THEME.name
         self.ansi_theme_dark = ANSI
@@ -282,6 +286,10 @@ class LabApp(App[Left]):
         running = self.session.experiment.running_jobs
         try:
             await self.session.leave()
+    def _leave_unasked(self) -> None:
+        """End the screens as `q` does: the terminal comes back, and whoever opened them says goodbye."""
+        self.exit(Left(self.session.experiment.running_jobs))
+
         except LabError as error:
             self.post_message(WishRefused(self.words("action.quit"), error))
             return

@@ -37,6 +37,16 @@ class Terminal:
         while time.monotonic() < deadline and select.select([self.fd], [], [], 0.15)[0]:
             self.seen += os.read(self.fd, 1 << 16)
 
+    def kept_as_typed(self) -> bool:
+        """Whether the terminal takes lines and echoes them, as it does for a shell."""
+        modes = termios.tcgetattr(self.fd)[3]
+        return bool(modes & termios.ECHO and modes & termios.ICANON)
+
+    def hang_up(self) -> int:
+        """Close the terminal as a window is closed; the program's exit code."""
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
     def close(self) -> int:
         status = os.waitpid(self.pid, 0)[1]
         os.close(self.fd)
