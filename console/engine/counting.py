@@ -3,8 +3,6 @@
 from pathlib import Path
 
 from console.core.errors import InputError
-from console.core.plan.matrix import Mode
-from console.core.reading.trainlog import TrainLog, read_whole
 from console.core.record import events as ev
 from console.core.record.experiment import fold
 from console.core.record.figures import Row
@@ -13,15 +11,9 @@ from console.core.record.views import RunView
 from console.engine.memory import peak_memory
 from console.engine.power import mean_power
 from console.engine.recorder import Recorder
-from console.engine.watching import mirror_path, relative_mirror
+from console.engine.watching import mirrored_log, relative_mirror
 from console.journal import Journal
 from console.journal.lock import ExperimentLock
-
-
-def mirrored_log(folder: Path, node: str, run: str, framework: Mode) -> TrainLog:
-    """A node's log of a run as it was mirrored, read whole; one that was never mirrored is empty."""
-    path = mirror_path(folder, node, run)
-    return read_whole(path.read_bytes() if path.exists() else b"", framework)
 
 
 def logs_of(recorder: Recorder, run: RunView) -> dict[str, LoggedRun]:

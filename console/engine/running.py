@@ -10,7 +10,7 @@ from console.core.errors import LabError, NodeError
 from console.core.plan.launch import Launch
 from console.core.reading.facts import LogFact
 from console.core.reading.failure import failure_cause
-from console.core.reading.trainlog import TrainLog, read_whole
+from console.core.reading.trainlog import TrainLog
 from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.core.record.views import RunView
@@ -20,12 +20,14 @@ from console.engine.diagnosing import Diagnosing
 from console.engine.jobs_of_run import GONE, JobsOfRun
 from console.engine.listeners import Listeners
 from console.engine.recorder import Recorder
-from console.engine.watching import LogWatch, mirror_path, relative_mirror
+from console.engine.watching import LogWatch, mirrored_log, relative_mirror
 from console.nodes.tail import MirrorProof
 
 LOOK_SECONDS = 1.0
 ENDING_SECONDS = 15.0
 """What the other nodes get to end by themselves after one node's job failed."""
+
+_NO_LAST_LINE = "exit 0, but the log lacks the framework's last line"
 
 Outcome = Literal["done", "failed", "stopped", "timed out"]
 
@@ -195,7 +197,8 @@ class Running:
         proofs: dict[str, MirrorProof | None],
         ended_by_us: Outcome | None,
     ) -> RunView:
-        logs = {node: self.read_log(node, request.id, request.framework) for node in proofs}
+        folder = self._recorder.journal.folder
+        logs = {node: mirrored_log(folder, node, request.id, request.framework) for node in proofs}
         sources = {
             node: Source(
                 words="the whole log" if proof.same else "the log; the node's copy differs now",
@@ -209,13 +212,10 @@ class Running:
             if proof is not None
         }
         outcome, cause = self._outcome(request, jobs, logs, ended_by_us)
+        if outcome == "failed" and cause == _NO_LAST_LINE and request.log_node not in sources:
+            cause = "exit 0, but its log could not be fetched whole from the node"
         self._end(request.id, outcome, cause, sources)
         return self._recorder.experiment.runs[request.id]
-
-    def read_log(self, node: str, run: str, framework: str) -> TrainLog:
-        """A mirrored log, read whole."""
-        path = mirror_path(self._recorder.journal.folder, node, run)
-        return read_whole(path.read_bytes() if path.exists() else b"", framework)
 
     def _outcome(
         self, request: RunRequest, jobs: JobsOfRun, logs: dict[str, TrainLog], ended_by_us: Outcome | None
@@ -242,7 +242,7 @@ class Running:
             advice = f"\n  next: {found.next_step}" if found.next_step else ""
             return "failed", f"{found.node}: {found.words}{ended}{advice}"
         bad = ", ".join(f"{node} exit {code}" for node, code in codes.items() if code and node not in ours)
-        return "failed", (bad or "exit 0, but the log lacks the framework's last line") + ended
+        return "failed", (bad or _NO_LAST_LINE) + ended
 
     def _end(self, run: str, outcome: Outcome, cause: str, logs: dict[str, Source]) -> None:
         self._recorder.record(

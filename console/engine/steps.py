@@ -18,6 +18,7 @@ from console.engine.memory import peak_memory
 from console.engine.planning import master_port, smoke_of, smoke_run, smoke_settings
 from console.engine.recorder import Recorder
 from console.engine.running import Running
+from console.engine.watching import mirrored_log
 from console.nodes.all_reduce import Rank, check_all_reduce
 from console.nodes.pair import Place, check_pair
 from console.nodes.probes import run_probe
@@ -165,7 +166,8 @@ class StepRunner:
         experiment = self.recorder.experiment
         request = await smoke_run(self.profile, self.crew, experiment.name, step.train, attempt, limit)
         run = await self.running.carry(request)
-        log = self.running.read_log(run.log_node, run.id, request.framework)
+        folder = self.recorder.journal.folder
+        log = mirrored_log(folder, run.log_node, run.id, request.framework)
         memory = peak_memory(self.recorder, run, {run.log_node: log})[run.log_node]
         checkpoint = await self._checkpoint(member, run.id)
         job = run.jobs.get(member.name)

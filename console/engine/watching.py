@@ -5,7 +5,7 @@ from pathlib import Path
 
 from console.core.errors import NodeError
 from console.core.reading import facts as fx
-from console.core.reading.trainlog import TrainLogReader
+from console.core.reading.trainlog import TrainLog, TrainLogReader, read_whole
 from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.engine.recorder import Recorder
@@ -50,7 +50,7 @@ class LogWatch:
             log_path(recorder.experiment.name, run),
             self.mirror,
             self._take,
-            on_event=self._segment_began,
+            on_event=self._happened,
         )
         self._stream = ""
 
@@ -104,8 +104,10 @@ class LogWatch:
         self._record(found)
         self._tell(found)
 
-    def _segment_began(self, event: TailEvent) -> None:
+    def _happened(self, event: TailEvent) -> None:
         words = f"the log was {event.kind}: {event.why}; it goes on in {event.mirror.name}"
+        if event.kind == "fetched again":
+            words = f"the log's mirror {event.mirror.name} is fetched again from the node: {event.why}"
         self._recorder.note(words, node=self._node.name, run=self._run)
 
     def _facts(self, found: Sequence[fx.LogFact]) -> None:
@@ -185,6 +187,12 @@ class LogWatch:
 def relative_mirror(node: str, run: str) -> str:
     """The mirror's place in the experiment's folder."""
     return f"logs/{node}/{run}.log"
+
+
+def mirrored_log(folder: Path, node: str, run: str, framework: str) -> TrainLog:
+    """A node's log of a run as it was mirrored, read whole; one that was never mirrored is empty."""
+    path = mirror_path(folder, node, run)
+    return read_whole(path.read_bytes() if path.is_file() else b"", framework)
 
 
 def mirror_path(folder: Path, node: str, run: str) -> Path:

@@ -39,6 +39,21 @@ class Mirror:
     def path_of(self, segment: int) -> Path:
         return self._first if segment == 0 else self._first.with_name(f"{self._first.name}.{segment}")
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file that is written to."""
+        return os.fstat(self._descriptor).st_size
+
+    @property
+    def intact(self) -> bool:
+        """The file at its path is the one that is written to, and nothing that was held is gone from it."""
+        try:
+            here = self.path.stat()
+        except OSError:
+            return False
+        held = self.end if self.end > self.mark.base else 0
+        return os.path.samestat(here, os.fstat(self._descriptor)) and here.st_size >= held
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -76,6 +91,14 @@ class Mirror:
         self.close()
         self._descriptor, self.end = descriptor, 0
         self.remember(mark)
+
+    def begin_again(self) -> None:
+        """Hold nothing of the current segment any more. Raises OSError; then all is as it was."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        self.close()
+        self._descriptor, self.end = descriptor, 0
+        self.remember(Mark(self.mark.segment, self.mark.inode, 0))
 
     def remember(self, mark: Mark) -> None:
         unfinished = self._note.with_name(self._note.name + ".tmp")

@@ -30,6 +30,7 @@ _OVERLAP_BYTES = 64
 _SAY_SECONDS = 5.0
 _STALLED_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 5.0
+_SLOW_BYTES_PER_SECOND = 20e6
 _HEAD = struct.Struct(">cQI")
 
 _FOLLOW = """
@@ -68,9 +69,13 @@ class StreamState:
 
 @dataclass(frozen=True)
 class TailEvent:
-    """The remote file is no longer the file it was: bytes go on in a new segment with its own mirror."""
+    """What makes the mirror not simply grow.
 
-    kind: Literal["rotated", "truncated", "replaced"]
+    `fetched again`: the mirror was removed or changed here, and is begun anew. Else the remote file is no
+    longer the file it was, and bytes go on in a new segment with its own mirror.
+    """
+
+    kind: Literal["rotated", "truncated", "replaced", "fetched again"]
     segment: int
     mirror: Path
     lost_bytes: bool
@@ -116,6 +121,7 @@ class Tail:
         self._on_event = on_event
         self._window = _END_WINDOW_BYTES if start == "end" else 0
         self._mirror = Mirror(mirror)
+        self._delivered_to = self._mirror.end
         # The same for every reader of this log for this mirror: a new reader ends the one before it.
         place = f"{socket.gethostname()}\0{mirror.absolute()}\0{node.name}\0{remote_path}"
         self._reader_id = hashlib.sha256(place.encode()).hexdigest()[:24]
@@ -161,16 +167,19 @@ class Tail:
 
     async def close(self) -> None:
         """Stop following; the reader on the node ends. Raises what a callback raised."""
-        task, self._task = self._task, None
         try:
-            if task is not None:
-                if not task.done():
-                    task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await self._stop()
         finally:
             self._set("lost", "closed")
             self._mirror.close()
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            if not task.done():
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
     async def fetch_before(self, count: int = _END_WINDOW_BYTES) -> tuple[bytes, int]:
         """Fetch up to `count` bytes before `base` into the mirror; returns them and their start offset.
@@ -202,10 +211,27 @@ class Tail:
     async def finish(self, timeout: float = 60.0) -> MirrorProof:
         """After the job ended: fetch everything, compare sha256 with the node, stop following.
 
+        A mirror that is gone or not what the node has is fetched once more from the first byte.
         Raises NodeError when the rest does not come within `timeout` seconds.
         """
         answer = await self._node.run(_SIZE, args=(self._path,), timeout=30)
         size = int(answer.text.split()[1])
+        await self._reach(size, timeout)
+        proof = await self._prove()
+        if not self._mirror.intact or (not proof.same and size >= self.end):
+            await self._stop()
+            try:
+                self._begin_again("it was removed, or is not what the node has")
+            except OSError as error:
+                raise self._unwritable(error) from None
+            await self.start()
+            await self._reach(size, timeout + size / _SLOW_BYTES_PER_SECOND)
+            proof = await self._prove()
+        await self.close()
+        return proof
+
+    async def _reach(self, size: int, timeout: float) -> None:
+        """Return when the mirror holds the file from its first byte to `size`."""
         try:
             async with asyncio.timeout(timeout):
                 await self.wait_for(size)
@@ -218,12 +244,13 @@ class Tail:
             ) from None
         while self.base > 0:
             await self.fetch_before(_MOST_FETCH_BYTES)
-        length = self.end
-        answer = await self._node.run(_SHA256, args=(self._path, str(length)), timeout=60 + length / 20e6)
+
+    async def _prove(self) -> MirrorProof:
+        length = self._mirror.size
+        limit = 60 + length / _SLOW_BYTES_PER_SECOND
+        answer = await self._node.run(_SHA256, args=(self._path, str(length)), timeout=limit)
         mine = await asyncio.to_thread(self._mirror.sha256, length)
-        proof = MirrorProof(mine, str(answer.text.split()[0]), length)
-        await self.close()
-        return proof
+        return MirrorProof(mine, str(answer.text.split()[0]), length)
 
     async def wait_for(self, end: int) -> None:
         """Return when the mirror reaches to `end`. Raises what a callback raised."""
@@ -243,12 +270,14 @@ class Tail:
             await self._node.until_up()
             began = time.monotonic()
             try:
+                if not self._mirror.intact:
+                    self._begin_again("it was removed or cut short")
                 await self._follow_once()
                 self._set("lost", "the reader ended")
             except LabError as error:
                 self._set("lost", error.render())
             except OSError as error:
-                self._set("lost", f"the mirror {self.mirror} can't be written: {error.strerror}")
+                self._set("lost", self._unwritable(error).what)
             if time.monotonic() - began > _LONGEST_PAUSE_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause)
@@ -279,6 +308,8 @@ class Tail:
             finally:
                 saying.cancel()
                 await asyncio.gather(saying, return_exceptions=True)
+            if not self._mirror.intact:
+                return
             raise NodeError(
                 self._node.name,
                 f"the reader of {self._path} ended (status {stream.exit_status})",
@@ -287,8 +318,11 @@ class Tail:
             )
 
     async def _read_frames(self, stream: Stream) -> None:
+        """Take frames until the reader ends, or the mirror is no longer there to be added to."""
         buffer = bytearray()
         while data := await stream.read(4 * 65536):
+            if not self._mirror.intact:
+                return
             self._heard = time.monotonic()
             buffer += data
             frames = _whole_frames(buffer)
@@ -326,7 +360,23 @@ class Tail:
         self._mirror.append(data)
         self._bytes_at = time.monotonic()
         self._set("live", "")
-        self._on_bytes(data, offset)
+        fresh = data[max(0, self._delivered_to - offset) :]
+        if fresh:
+            self._delivered_to = self._mirror.end
+            self._on_bytes(fresh, self._mirror.end - len(fresh))
+
+    def _begin_again(self, why: str) -> None:
+        """Have the current segment's mirror fetched from its first byte. Raises OSError."""
+        self._mirror.begin_again()
+        if self._on_event is not None:
+            self._on_event(TailEvent("fetched again", self.segment, self.mirror, False, why))
+
+    def _unwritable(self, error: OSError) -> NodeError:
+        return NodeError(
+            self._node.name,
+            f"the mirror {self.mirror} can't be written: {error.strerror}",
+            next_step="see that its folder can be written and has room",
+        )
 
     def _take_opened(self, kind: bytes, offset: int, facts: dict[str, Any]) -> None:
         inode = int(facts["inode"])
@@ -338,6 +388,7 @@ class Tail:
             self._set("live", "")
             return
         self._mirror.next_segment(inode)
+        self._delivered_to = 0
         self._set("live", "")
         if self._on_event is not None:
             why = str(clean(str(facts["why"])))

@@ -1,12 +1,20 @@
 """The log's watcher: everything that arrives is told, what the mirror held already is not news."""
 
-from collections.abc import Sequence
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from support.lab_story import train_log
 from support.waiting import until
 
+from console.core.plan.launch import Launch
 from console.core.reading import facts as fx
+from console.core.record.views import RunView
+from console.engine.running import RunRequest
 from console.engine.watching import LogWatch, mirror_path
 from console.nodes.jobs import log_path
 
@@ -89,3 +97,50 @@ async def test_facts_of_the_mirror_bring_the_listener_up_to_date(small_lab) -> N
             assert [type(fact) for fact in heard.facts] == [fx.StepMetrics]
         finally:
             await watch.close()
+
+
+LOG = train_log([0.5] * 12)
+
+
+@contextmanager
+def under_way(lab: Any, tmp_path: Path) -> Iterator[tuple["asyncio.Task[RunView]", Path]]:
+    """A run whose whole log is here while its job waits for a word; yields it and the log's mirror."""
+    (tmp_path / "printed").write_bytes(LOG)
+    script = f"cat {tmp_path}/printed; until [ -e {tmp_path}/end ]; do sleep 0.05; done"
+    launch = Launch("node-a", 0, ("sh", "-c", script), {}, shows_log=True)
+    request = RunRequest("E0-1", "E0", 1, "matrix", "swift", (launch,), {}, limit_seconds=60)
+    task = asyncio.create_task(lab.conductor.running.carry(request))
+    yield task, mirror_path(lab.recorder.journal.folder, "node-a", RUN)
+    task.cancel()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda mirror: mirror.write_bytes(LOG[:-5] + b"other")])
+async def test_a_run_is_judged_by_the_log_that_the_node_has(
+    small_lab, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    async with small_lab(CHECKLIST) as lab:
+        with under_way(lab, tmp_path) as (task, mirror):
+            await until(lambda: mirror.exists() and mirror.read_bytes() == LOG, "the log is here")
+            damage(mirror)
+            (tmp_path / "end").touch()
+            async with asyncio.timeout(40):
+                run = await task
+            assert (run.outcome, run.cause) == ("done", "")
+            assert mirror.read_bytes() == LOG
+            assert run.logs["node-a"].sha256 == hashlib.sha256(LOG).hexdigest()
+            assert [step.step for step in run.steps] == list(range(1, 13)), "each once"
+            lines = [line.words for line in lab.recorder.experiment.timeline]
+            assert any("fetched again from the node" in words for words in lines)
+
+
+async def test_a_log_that_can_t_be_kept_here_is_the_cause(small_lab, tmp_path: Path) -> None:
+    async with small_lab(CHECKLIST) as lab:
+        with under_way(lab, tmp_path) as (task, mirror):
+            await until(lambda: mirror.exists() and mirror.read_bytes() == LOG, "the log is here")
+            mirror.unlink()
+            mirror.mkdir()
+            (tmp_path / "end").touch()
+            async with asyncio.timeout(40):
+                run = await task
+            assert (run.outcome, run.logs) == ("failed", {})
+            assert "could not be fetched whole" in run.cause

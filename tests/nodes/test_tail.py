@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import random
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -387,3 +388,60 @@ async def test_following_many_logs_leaves_channels_for_scripts(
         await until(lambda one=one: one.tail.end == 1, "it follows")
     answers = await asyncio.gather(*(node.run("echo on", timeout=20) for _ in range(6)))
     assert {answer.stdout for answer in answers} == {b"on\n"}
+
+
+def damage(mirror: Path, how: str) -> None:
+    if how == "removed":
+        mirror.unlink()
+    elif how == "folder removed":
+        shutil.rmtree(mirror.parent)
+    elif how == "cut short":
+        os.truncate(mirror, 3)
+    else:
+        with mirror.open("r+b", buffering=0) as file:
+            file.write(b"FIRST" if how == "changed" else mirror.read_bytes() + b"added")
+
+
+@pytest.mark.parametrize("how", ["removed", "folder removed", "cut short"])
+async def test_a_mirror_that_is_lost_while_followed_is_begun_anew(
+    host: Host, node: Node, follow: Follow, how: str
+) -> None:
+    log = host.home / "log"
+    log.write_bytes(b"first line\n")
+    one = await follow(node)
+    await until(lambda: one.tail.end == 11, "it follows")
+    damage(one.tail.mirror, how)
+    append(log, b"second line\n")
+    await until(lambda: [event.kind for event in one.events] == ["fetched again"], "it is noticed")
+    await until(lambda: one.tail.end == 23, "all came again")
+    append(log, b"third line\n")
+    await until(lambda: one.tail.end == 34, "it goes on")
+    assert one.tail.mirror.read_bytes() == log.read_bytes() == one.delivered()
+    assert (await one.tail.finish()).same
+
+
+@pytest.mark.parametrize("how", ["removed", "folder removed", "cut short", "changed", "added to"])
+async def test_at_the_end_the_mirror_is_what_the_node_has(
+    host: Host, node: Node, follow: Follow, how: str
+) -> None:
+    log = host.home / "log"
+    log.write_bytes(b"first line\nlast line\n")
+    one = await follow(node)
+    await until(lambda: one.tail.end == 21, "all came")
+    mirror = one.tail.mirror
+    damage(mirror, how)
+    proof = await one.tail.finish()
+    assert proof.same
+    assert mirror.read_bytes() == log.read_bytes() == one.delivered()
+    assert proof.sha256 == sha256(mirror)
+    assert [event.kind for event in one.events] == ["fetched again"]
+
+
+async def test_a_mirror_that_can_t_be_begun_anew_is_told(host: Host, node: Node, follow: Follow) -> None:
+    (host.home / "log").write_bytes(b"all of it\n")
+    one = await follow(node)
+    await until(lambda: one.tail.end == 10, "all came")
+    one.tail.mirror.unlink()
+    one.tail.mirror.mkdir()
+    with pytest.raises(NodeError, match="can't be written"):
+        await one.tail.finish()
