@@ -11,6 +11,7 @@ from console.tui.app import LabApp
 from console.tui.screens.base import LabScreen
 from console.tui.widgets.confirm import ConfirmPanel
 from console.tui.widgets.decision_panel import DecisionPanel
+from console.tui.widgets.help import HelpPanel
 from console.tui.widgets.hypotheses_form import HypothesesForm
 from console.tui.words import Words
 from tui.conftest import Opener
@@ -141,3 +142,18 @@ async def test_a_terminal_that_shrinks_under_a_panel(opened: Opener, folder: Pat
         await pilot.pause()
         assert first_words("en", "decision.keys") in screen_text(app)
         assert isinstance(app, LabApp)
+
+
+async def test_a_panel_that_is_closed_before_its_turn_is_not_fitted(opened: Opener, folder: Path) -> None:
+    async with opened(story(folder)) as (pilot, app, _):
+        app.action_keys()
+        panel = app.screen
+        assert isinstance(panel, HelpPanel)
+        await pilot.press("escape")
+        await until(lambda: not panel.query(".panel-box"), "the panel to be gone")
+        panel.fit_while_open()
+        for _ in range(24):
+            app.simulate_key("question_mark")
+            app.simulate_key("escape")
+        await pilot.pause()
+        assert app.is_running

@@ -63,10 +63,15 @@ class Panel(ModalScreen[Result | None], Generic[Result]):
         yield
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self.fit)
+        self.call_after_refresh(self.fit_while_open)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.fit)
+        self.call_after_refresh(self.fit_while_open)
+
+    def fit_while_open(self) -> None:
+        """Fit, unless the panel was closed before its turn came."""
+        if self.query(".panel-box"):
+            self.fit()
 
     def fit(self) -> None:
         """Leave the body as many rows as the rest of the panel does not need."""
@@ -76,10 +81,14 @@ class Panel(ModalScreen[Result | None], Generic[Result]):
         body.styles.max_height = max(LEAST_BODY, room)
 
     def on_descendant_focus(self) -> None:
-        self.query_one(".panel-keys", Static).update(Text(self._typing_keys))
+        self._put_keys(self._typing_keys)
 
     def on_descendant_blur(self) -> None:
-        self.query_one(".panel-keys", Static).update(Text(self._keys))
+        self._put_keys(self._keys)
+
+    def _put_keys(self, keys: str) -> None:
+        for line in self.query(".panel-keys").results(Static):
+            line.update(Text(keys))
 
     def action_close(self) -> None:
         self.dismiss(None)
