@@ -113,7 +113,7 @@ def _why_empty(name: ChartName, run: RunView, words: Words) -> str:
         return words("chart.no_lengths")
     if name in BETWEEN_STEPS and run.steps:
         return words("chart.no_clock")
-    return words("chart.no_steps")
+    return words("chart.not_in_steps" if run.steps else "chart.no_steps")
 
 
 def newest_at(name: ChartName, run: RunView, readings: Mapping[str, Sequence[Reading]]) -> datetime | None:

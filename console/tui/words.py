@@ -203,6 +203,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     ),
     "chart.no_gpu": ("no values: {why}", "没有数值：{why}"),
     "chart.no_readings": ("no values yet: no reading of this run", "还没有数值：此运行尚无读数"),
+    "chart.not_in_steps": ("no values yet: the logged steps have none", "还没有数值：已记录的步中没有此值"),
     "chart.at_step": ("step {step}", "第 {step} 步"),
     "ledger.title": ("Ledger: paper, probed, measured", "账本：纸面、探测、实测"),
     "ledger.classic": ("16 B/parameter account, GiB per rank", "16 字节/参数账，每 rank GiB"),

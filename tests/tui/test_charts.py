@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.waiting import until
+from textual.app import App, ComposeResult
+from textual_plot import PlotWidget
 
 from console.core.record import events as ev
 from console.engine.replay import ReadSession
@@ -16,7 +18,7 @@ from console.tui import charts
 from console.tui.readings import reading_of
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets.axes import RoundTicks
-from console.tui.widgets.chart_view import ChartView, Reader, Series, _between, _pieces, _reading
+from console.tui.widgets.chart_view import Chart, ChartView, Reader, Series, _between, _pieces, _reading
 from console.tui.widgets.decimate import decimate
 from console.tui.words import Words
 from tui.conftest import Opener
@@ -188,6 +190,7 @@ def test_readings_that_stayed_away_leave_a_gap(folder: Path) -> None:
     ("chart", "change", "words"),
     [
         ("loss", {"steps": 0}, "no step was logged"),
+        ("loss", {"losses": None}, "the logged steps have none"),
         ("tokens", {"dataset": None}, "mean tokens per sample"),
         ("step_seconds", {"steps": 1}, "two steps with the elapsed time"),
     ],
@@ -196,6 +199,8 @@ def test_an_empty_chart_says_why(folder: Path, chart: str, change: dict[str, int
     session = story(folder, steps=change.get("steps", 61))
     run = session.experiment.runs["E1-1"]
     run = replace(run, dataset=None) if "dataset" in change else run
+    if "losses" in change:
+        run = replace(run, steps=tuple(replace(step, loss=None) for step in run.steps))
     assert words in charts.chart_of(chart, session.experiment, run, {}, EN).empty  # type: ignore[arg-type]
 
 
@@ -285,3 +290,28 @@ async def test_a_run_without_any_value_draws(opened: Opener, folder: Path) -> No
         assert "no values yet" in screen_text(app)
         session.happen(ev.Evaluated(at=at(33), run="E1-1", step=1, loss=None, end_byte=1))
         await until(lambda: "validation" in screen_text(app), "the validation's legend")
+
+
+async def test_a_chart_without_values_draws_no_axis() -> None:
+    class Alone(App[None]):
+        def compose(self) -> ComposeResult:
+            yield ChartView()
+
+    app = Alone()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view, plot = app.query_one(ChartView), app.query_one(PlotWidget)
+        assert not plot.display, "nothing was shown yet"
+        for ys in ((), (None, None)):
+            series = Series("", tuple(range(len(ys))), ys)
+            view.show(Chart("loss", (series,), empty="no steps yet"), cursor=None, x_range=None)
+            await pilot.pause()
+            assert not plot.display
+            assert "no steps yet" in screen_text(app)
+        not_finite = Series("", (1.0,), (math.nan,))
+        chart = Chart("loss", (not_finite,), empty="no steps yet", gap_words="1 not finite")
+        view.show(chart, cursor=None, x_range=None)
+        await pilot.pause()
+        assert "1 not finite" in screen_text(app)
+        assert "no steps yet" not in screen_text(app)
+        view.show(Chart("loss", (Series("", (1.0,), (2.0,)),)), cursor=None, x_range=None)
+        assert plot.display

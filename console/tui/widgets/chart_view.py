@@ -84,7 +84,7 @@ class ChartView(Vertical):
         yield Static(classes="chart-note", markup=False)
         yield Static(classes="chart-empty", markup=False)
         plot = PlotWidget(allow_pan_and_zoom=False, classes="chart-plot")
-        plot.can_focus = False
+        plot.can_focus = plot.display = False
         for margin, cells in (
             (PlotWidget.margin_top, 0),
             (PlotWidget.margin_bottom, BOTTOM),
@@ -111,12 +111,12 @@ class ChartView(Vertical):
         chart, cursor, x_range, age = self._wanted
         self.query_one(".chart-title", Static).update(self._title(chart, cursor, age))
         plot, nothing = self.query_one(PlotWidget), self.query_one(".chart-empty", Static)
-        plot.display = any(series.x for series in chart.series)
+        plot.display = any(_can_be_drawn(y, log=chart.log) for series in chart.series for y in series.y)
         nothing.display = not plot.display
         note = self.query_one(".chart-note", Static)
         note.display = bool(chart.gap_words)
         note.update(Text(f"× {plain(chart.gap_words)}", "bold red"))
-        nothing.update(Text(plain(chart.empty), "grey62"))
+        nothing.update(Text("" if chart.gap_words else plain(chart.empty), "grey62"))
         if plot.display:
             self._plot(plot, chart, cursor, x_range or _extent(chart))
         return True
@@ -216,6 +216,10 @@ def _pieces(series: Series, width: int, *, log: bool) -> Pieces:
     if log:
         ys = (y if y is None else _scaled(y, log=True) for y in ys)
     return decimate([x for x, _ in known], list(ys), width)
+
+
+def _can_be_drawn(y: float | None, *, log: bool) -> bool:
+    return y is not None and math.isfinite(_scaled(y, log=log))
 
 
 def _scaled(y: float, *, log: bool) -> float:
