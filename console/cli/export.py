@@ -10,6 +10,7 @@ from console.cli.options import ExperimentName, Lang, known_lang
 from console.core.errors import InputError
 from console.engine.replay import ReadSession
 from console.report.export import FORMATS, Format, export, rendered
+from console.report.sources import unsound_sources
 
 
 def export_command(
@@ -22,10 +23,13 @@ def export_command(
     language = known_lang(lang)
     folder = folder_to_read(experiment)
     state = ReadSession(folder).experiment
+    unsound = unsound_sources(state, folder)
+    for one in unsound:
+        typer.echo(f"a source is not as recorded: {one.file}: {one.fault}", err=True)
     if form:
-        typer.echo(rendered(state, _format(form), language))
+        typer.echo(rendered(state, _format(form), language, unsound))
         return 0
-    for path in export(state, out or folder / "exports", lang=language):
+    for path in export(state, out or folder / "exports", lang=language, unsound=unsound):
         typer.echo(str(path))
     return 0
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from console.core.record.acceptance import Lang, criteria, verdict
@@ -17,6 +18,7 @@ from console.report.expectations import expectations
 from console.report.predicted import prediction_cells
 from console.report.redaction import Redactor
 from console.report.render import render
+from console.report.sources import Unsound
 
 FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "|", "%")
 """What makes a spreadsheet run a cell instead of showing it."""
@@ -36,8 +38,11 @@ _PREDICTED = ("memory_bytes", "step_seconds")
 _PARTS = ("predicted", "low", "high", "ratio", "made", "why")
 
 
-def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
-    """The table, its blanks explained, the source of every number, and how it all came about."""
+def sheet_markdown(experiment: Experiment, lang: Lang = "en", unsound: Sequence[Unsound] = ()) -> str:
+    """The table, its blanks explained, the source of every number, and how it all came about.
+
+    `unsound`: cited files that are not as recorded; named beside the sources.
+    """
     redactor = Redactor()
     which = 1 if lang == "zh" else 0
     context = {
@@ -45,6 +50,7 @@ def sheet_markdown(experiment: Experiment, lang: Lang = "en") -> str:
         "profile": experiment.profile,
         "rows": rows_in_order(experiment),
         "sources": {row.id: fresh_sources(row) for row in rows_in_order(experiment)},
+        "unsound": {one.file: one.words(lang) for one in unsound},
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
         "rule": "LoRA" if experiment.profile.settings.tuner == "lora" else "Megatron",
         "nodes": node_lines(experiment),
