@@ -1,5 +1,6 @@
 """Rows of the record sheet from what is kept of a run: its logs, its readings, its events."""
 
+import hashlib
 from pathlib import Path
 
 from console.core.errors import InputError
@@ -11,7 +12,7 @@ from console.core.record.views import RunView
 from console.engine.memory import peak_memory
 from console.engine.power import mean_power
 from console.engine.recorder import Recorder
-from console.engine.watching import mirrored_log, relative_mirror
+from console.engine.watching import mirror_path, mirrored_log, relative_mirror
 from console.journal import Journal
 from console.journal.lock import ExperimentLock
 
@@ -40,7 +41,8 @@ def count(recorder: Recorder, run: RunView, logs: dict[str, LoggedRun]) -> Row:
 def count_again(folder: Path) -> tuple[str, ...]:
     """Count every row of a closed experiment once more; returns the ids of those that came out different.
 
-    The journal keeps the rows of before. Raises `InputError` while the experiment goes on, `JournalError`.
+    The journal keeps the rows of before. Raises `InputError` while the experiment goes on and when a log is
+    not the one that was recorded, `JournalError`.
     """
     with ExperimentLock(folder):
         journal = Journal(folder)
@@ -52,12 +54,36 @@ def count_again(folder: Path) -> tuple[str, ...]:
                 why="the console that works on it counts its rows",
                 next_step="count again when it is closed",
             )
+        runs = {config: experiment.runs[row.run] for config, row in experiment.rows.items()}
+        for run in runs.values():
+            _check_logs(folder, run)
         changed = []
         for config, row in experiment.rows.items():
-            run = experiment.runs[row.run]
+            run = runs[config]
             counted = count(recorder, run, logs_of(recorder, run))
             if counted != row:
                 recorder.record(ev.RowRecorded(at=recorder.now(), run=run.id, row=counted))
                 changed.append(config)
         journal.close()
     return tuple(changed)
+
+
+def _check_logs(folder: Path, run: RunView) -> None:
+    """Raises `InputError` when a log is gone or differs from its recorded sha256."""
+    for node, recorded in run.logs.items():
+        path = mirror_path(folder, node, run.id)
+        if recorded.sha256 is not None and _sha256(path) != recorded.sha256:
+            raise InputError(
+                f"{path} is not the log that was recorded",
+                why=f"its sha256 should be {recorded.sha256}",
+                next_step="put the recorded log back; the rows stay as they were counted",
+            )
+
+
+def _sha256(path: Path) -> str | None:
+    """None for a file that can't be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -1,6 +1,7 @@
 """Rows of a closed experiment counted again: what changed is added, what was there before stays."""
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,12 +12,15 @@ from console.core.errors import InputError
 from console.core.plan.custody import MemoryReading, Sample
 from console.core.record import events as ev
 from console.core.record.experiment import fold
+from console.core.record.figures import Source
 from console.engine.counting import count, count_again, logs_of
 from console.engine.opening import open_recorder
 from console.engine.recorder import Recorder
+from console.engine.watching import mirror_path
 from console.journal import read_journal
 
 GIB = 1 << 30
+LOG = b"as it was written\n"
 MEMORY = MemoryReading(total_bytes=100 * GIB, available_bytes=50 * GIB, free_bytes=40 * GIB)
 
 
@@ -39,7 +43,13 @@ def recorder(tmp_path: Path) -> Iterator[Recorder]:
     )
     sample = Sample(n=1, at=0, memory=MEMORY, jobs={7: 3 * GIB}, jobs_of_run={"E0-1": (7,)})
     recorder.journal.add_samples("node-a", "experiment", [sample], at + timedelta(seconds=5))
-    recorder.record(ev.RunEnded(at=at + timedelta(minutes=1), run="E0-1", outcome="done", logs={}))
+    log = mirror_path(recorder.journal.folder, "node-a", "E0-1")
+    log.parent.mkdir(parents=True)
+    log.write_bytes(LOG)
+    source = Source(words="the whole log", sha256=hashlib.sha256(LOG).hexdigest())
+    recorder.record(
+        ev.RunEnded(at=at + timedelta(minutes=1), run="E0-1", outcome="done", logs={"node-a": source})
+    )
     yield recorder
     recorder.journal.close()
 
@@ -70,3 +80,17 @@ def test_a_row_that_comes_out_different_is_added_and_the_end_stays_where_it_was(
 def test_an_experiment_that_goes_on_is_left_to_its_console(recorder: Recorder) -> None:
     with pytest.raises(InputError, match="goes on"):
         count_again(recorder.journal.folder)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda log: log.write_bytes(LOG.upper())])
+def test_a_log_that_is_not_the_recorded_one_is_not_counted(
+    recorder: Recorder, damage: Callable[[Path], object]
+) -> None:
+    run, folder = recorder.experiment.runs["E0-1"], recorder.journal.folder
+    row = count(recorder, run, logs_of(recorder, run))
+    recorder.record(ev.RowRecorded(at=recorder.now(), run="E0-1", row=row))
+    close(recorder)
+    damage(mirror_path(folder, "node-a", "E0-1"))
+    with pytest.raises(InputError, match="not the log that was recorded"):
+        count_again(folder)
+    assert [event.row for event in read_journal(folder) if isinstance(event, ev.RowRecorded)] == [row]
