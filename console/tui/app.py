@@ -11,6 +11,7 @@ from textual import work
 from textual.app import App, SystemCommand
 from textual.filter import LineFilter
 from textual.screen import Screen
+from textual.widgets import Input
 
 from console.core.errors import LabError
 from console.core.record.events import Event
@@ -191,7 +192,11 @@ class LabApp(App[Left]):
         await self.run_action(call, default_namespace=self.lab_screen)
 
     def action_show(self, name: ScreenName) -> None:
-        """Go to a screen; panels that are open are put off."""
+        """Go to a screen; panels that are open are put off, a decision only while no reason is typed."""
+        panel = self.screen
+        if isinstance(panel, DecisionPanel) and any(field.value for field in panel.query(Input)):
+            self.tell(self.words("decision.typed"))
+            return
         self._close_panels()
         if self.screen is not self._lab_screens[name]:
             self.switch_screen(name)
@@ -281,15 +286,15 @@ class LabApp(App[Left]):
         if sure:
             self._end_in_order()
 
+    def _leave_unasked(self) -> None:
+        """End the screens as `q` does: the terminal comes back, and whoever opened them says goodbye."""
+        self.exit(Left(self.session.experiment.running_jobs))
+
     @work(group="wishes")
     async def _end_in_order(self) -> None:
         running = self.session.experiment.running_jobs
         try:
             await self.session.leave()
-    def _leave_unasked(self) -> None:
-        """End the screens as `q` does: the terminal comes back, and whoever opened them says goodbye."""
-        self.exit(Left(self.session.experiment.running_jobs))
-
         except LabError as error:
             self.post_message(WishRefused(self.words("action.quit"), error))
             return

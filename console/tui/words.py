@@ -164,6 +164,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.findings": ("findings", "发现"),
     "runs.none": ("none", "无"),
     "runs.bad_pattern": ("not a regular expression", "正则表达式有误"),
+    "runs.too_slow": (
+        "this expression takes too long on the line “{line}”; simplify it",
+        "此表达式在“{line}”一行上耗时过长；请简化",
+    ),
     "runs.looking": ("looking through the log", "正在查找日志"),
     "runs.no_match": ("no match", "无匹配"),
     "runs.copied": ("lines copied: {n}", "已复制 {n} 行"),
@@ -173,10 +177,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "runs.raw": ("raw bytes, line {line}, byte {byte}", "原始字节，第 {line} 行，偏移 {byte}"),
     "chart.loss": ("loss", "损失"),
     "chart.grad_norm": ("grad_norm", "梯度范数"),
-    "runs.too_slow": (
-        "this expression takes too long on the line “{line}”; simplify it",
-        "此表达式在“{line}”一行上耗时过长；请简化",
-    ),
     "chart.step_seconds": ("step time, s", "步时，秒"),
     "chart.tokens": ("tokens/s", "词元/秒"),
     "chart.memory": ("memory, GiB", "内存，GiB"),
@@ -193,6 +193,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "chart.log": (", log", "，对数"),
     "chart.ema": ("EMA {weight}", "EMA {weight}"),
     "chart.no_steps": ("no values yet: no step was logged", "还没有数值：尚无步的记录"),
+    "chart.not_in_steps": ("no values yet: the logged steps have none", "还没有数值：已记录的步中没有此值"),
     "chart.no_clock": (
         "no values yet: two steps with the elapsed time are needed",
         "还没有数值：需要两步带用时的记录",
@@ -203,7 +204,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     ),
     "chart.no_gpu": ("no values: {why}", "没有数值：{why}"),
     "chart.no_readings": ("no values yet: no reading of this run", "还没有数值：此运行尚无读数"),
-    "chart.not_in_steps": ("no values yet: the logged steps have none", "还没有数值：已记录的步中没有此值"),
     "chart.at_step": ("step {step}", "第 {step} 步"),
     "ledger.title": ("Ledger: paper, probed, measured", "账本：纸面、探测、实测"),
     "ledger.classic": ("16 B/parameter account, GiB per rank", "16 字节/参数账，每 rank GiB"),
@@ -267,6 +267,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "↑↓ a b: choose  tab: reason  enter: decide  pgup: read  esc: later",
         "↑↓ a b：选择  tab：理由  enter：决定  pgup：翻看  esc：稍后",
     ),
+    "decision.typed": ("a reason is typed: decide, or leave it with esc", "已写理由：请决定，或按 esc 放弃"),
     "decision.typing": ("enter or tab: back to the choices", "enter 或 tab：回到选项"),
     "decision.none": ("no decision is open", "没有待定事项"),
     "decision.read_only": (

@@ -65,6 +65,17 @@ async def test_every_key_of_the_decision_is_alive(opened: Opener, folder: Path) 
         assert session.asked[0][2:] == ("retry", "x")
 
 
+async def test_a_typed_reason_is_not_lost_to_a_screen_key(opened: Opener, folder: Path) -> None:
+    async with opened(story(folder, long_decision())) as (pilot, app, _):
+        panel = app.screen
+        await pilot.press("tab", "x", "enter", "3")
+        await pilot.pause()
+        assert app.screen is panel
+        assert panel.query_one(Input).value == "x"
+        await pilot.press("escape")
+        await until(lambda: isinstance(app.screen, LabScreen), "the panel put off")
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_many_hypotheses_are_reached_and_sealed(opened: Opener, folder: Path, lang: str) -> None:
     session = FakeSession([*opening(), *walk()], folder, now=at(19))
