@@ -176,12 +176,12 @@ class RunsScreen(LabScreen):
         if not event.found:
             self.lab.tell(self.words("runs.no_match"))
 
-    def _charts_changed(self) -> None:
     @on(FilterGivenUp)
     def _filter_given_up(self, event: FilterGivenUp) -> None:
         self.lab.tell(self.words("runs.too_slow", line=event.line[:LINE_CELLS]), "warning")
         self.redraw()
 
+    def _charts_changed(self) -> None:
         self.charts.redraw_soon()
         self.redraw()
 
