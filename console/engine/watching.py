@@ -1,9 +1,11 @@
 """One node's log of one run: mirrored byte by byte, read as it grows, every fact journalled once."""
 
+import filecmp
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from console.core.errors import NodeError
+from console.core.errors import JournalError, NodeError
 from console.core.reading import facts as fx
 from console.core.reading.trainlog import TrainLog, TrainLogReader, read_whole
 from console.core.record import events as ev
@@ -79,13 +81,36 @@ class LogWatch:
             )
 
     async def finish(self) -> MirrorProof:
-        """After the job ended: everything fetched and compared with the node by sha256."""
+        """After the job ended: everything fetched and compared with the node by sha256.
+
+        The log is then what the node has under its name; a mirror that was of something else stays beside it.
+        """
         proof = await self._tail.finish()
+        if self._tail.mirror != self.mirror:
+            self._put_in_place(self._tail.mirror)
         self._facts(self._reader.finish())
         self._recorder.record(
             ev.StreamChanged(at=self._recorder.now(), node=self._node.name, run=self._run, state="ended")
         )
         return proof
+
+    def _put_in_place(self, segment: Path) -> None:
+        """Raises `JournalError`."""
+        earlier = self.mirror.with_name(f"{self.mirror.name}.earlier")
+        try:
+            if self.mirror.exists():
+                if filecmp.cmp(segment, self.mirror, shallow=False):
+                    return
+                self.mirror.replace(earlier)
+            shutil.copyfile(segment, self.mirror)
+        except OSError as error:
+            raise JournalError(
+                f"the log {self.mirror} can't be written",
+                why=error.strerror or str(error),
+                next_step="make room on the disk, then start again: the run is taken up where it stood",
+            ) from None
+        words = f"the log is {segment.name}, as the node has it; what was here before is in {earlier.name}"
+        self._recorder.note(words, node=self._node.name, run=self._run)
 
     def give_up(self, error: NodeError) -> None:
         """The rest of the log can't be had: what is here is read to its end, and the gap is noted."""

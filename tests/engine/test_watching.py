@@ -144,3 +144,18 @@ async def test_a_log_that_can_t_be_kept_here_is_the_cause(small_lab, tmp_path: P
                 run = await task
             assert (run.outcome, run.logs) == ("failed", {})
             assert "could not be fetched whole" in run.cause
+
+
+async def test_a_mirror_that_was_changed_between_consoles_does_not_become_the_log(
+    small_lab, tmp_path: Path
+) -> None:
+    async with small_lab(CHECKLIST) as lab:
+        append(mirror_path(lab.recorder.journal.folder, "node-a", RUN), b"something else\n")
+        with under_way(lab, tmp_path) as (task, mirror):
+            (tmp_path / "end").touch()
+            async with asyncio.timeout(40):
+                run = await task
+        assert run.outcome == "done"
+        assert mirror.read_bytes() == LOG
+        assert run.logs["node-a"].sha256 == hashlib.sha256(LOG).hexdigest()
+        assert mirror.with_name("E0-1.log.earlier").read_bytes() == b"something else\n"
