@@ -6,6 +6,8 @@ from typing import Literal
 
 from textual.binding import Binding
 
+from console.core.record.experiment import Experiment
+
 Danger = Literal["none", "writes", "ends"]
 """`writes`: leaves something in the journal that can't be taken back. `ends`: ends something on a node."""
 ScreenName = Literal["window", "checklist", "runs", "ledger", "record", "summary"]
@@ -105,6 +107,13 @@ LOCAL: dict[ScreenName, tuple[Action, ...]] = {
 def actions_of(screen: ScreenName) -> tuple[Action, ...]:
     """The screen's own actions first, then those that work anywhere."""
     return (*LOCAL[screen], *GLOBAL)
+
+
+def possible(action: Action, experiment: Experiment, *, read_only: bool) -> bool:
+    """Whether the experiment can ever grant it; what can't be granted is not offered."""
+    if action.id == "restore" and experiment.profile.service.kind == "none":
+        return False
+    return not (read_only and action.writes_only)
 
 
 def bindings(actions: Sequence[Action]) -> list[Binding]:

@@ -20,7 +20,7 @@ from console.core.text import clean
 from console.engine.session import Session
 from console.report.onepage import one_page as report_page
 from console.tui import wishes
-from console.tui.actions import GLOBAL, SCREENS, ScreenName, actions_of, bindings
+from console.tui.actions import GLOBAL, SCREENS, ScreenName, actions_of, bindings, possible
 from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, WorkFailed
 from console.tui.next_action import hypotheses_due
 from console.tui.paint import OnlyPrintable, say
@@ -183,8 +183,9 @@ class LabApp(App[Left]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: everything the registry has for the screen in sight."""
+        experiment, read_only = self.session.experiment, self.session.read_only
         for action in actions_of(self.lab_screen.name_of):
-            if action.id != "palette":
+            if action.id != "palette" and possible(action, experiment, read_only=read_only):
                 title = self.words(f"action.{action.id}")
                 yield SystemCommand(title, action.shown_keys, lambda call=action.call: self._call(call))
 
@@ -206,7 +207,7 @@ class LabApp(App[Left]):
             self.screen.dismiss(None)
 
     def action_keys(self) -> None:
-        panel = HelpPanel(self.lab_screen.name_of, self.words, read_only=self.session.read_only)
+        panel = HelpPanel(self.lab_screen.name_of, self.words, self.session)
         self.push_screen(panel)
 
     def action_language(self) -> None:
@@ -279,6 +280,10 @@ class LabApp(App[Left]):
         self.push_screen(panel, confirmed)
 
     def action_leave(self) -> None:
+        """Asks first, unless nothing depends on this console any more."""
+        if not wishes.leaving_matters(self.session):
+            self._end_in_order()
+            return
         body = wishes.leave_text(self.session, self.return_command, self.words)
         self.push_screen(QuitPanel(body, self.words), self._left)
 

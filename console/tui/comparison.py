@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from console.core.ledger.columns import Circumstances, Column, Comparison, Value
+from console.core.ledger.columns import Column, Comparison, Value
 from console.core.ledger.of_lab import prediction_of
-from console.core.plan.matrix import Configuration, effective_settings
+from console.core.plan.matrix import Configuration
 from console.core.plan.profile import Profile
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
@@ -17,7 +17,7 @@ def comparison_of(experiment: Experiment, config: Configuration) -> tuple[Compar
     row = experiment.rows.get(config.id)
     if row is None:
         return found, reason
-    return found.with_measured(measured_column(row), circumstances_of(experiment, config)), reason
+    return found.with_measured(measured_column(row)), reason
 
 
 def measured_column(row: Row) -> Column:
@@ -33,18 +33,6 @@ def measured_column(row: Row) -> Column:
         step_seconds=_value(row, "steady_step_seconds"),
         tokens_per_second=_value(row, "tokens_per_second"),
         mfu=_value(row, "mfu_lora"),
-    )
-
-
-def circumstances_of(experiment: Experiment, config: Configuration) -> Circumstances:
-    """What may explain a gap between paper and measured."""
-    settings = effective_settings(experiment.profile.settings, config)
-    return Circumstances(
-        packed=settings.packing,
-        crosses_nodes=config.nodes > 1,
-        micro_batches=max(1, settings.global_batch // (settings.micro_batch * config.data_parallel)),
-        pipeline_stages=config.pipeline_parallel,
-        recompute_full=settings.recompute == "full",
     )
 
 

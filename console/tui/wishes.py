@@ -83,6 +83,13 @@ def start_command(service: BorrowedService) -> str:
     return shlex.join(argv)
 
 
+def leaving_matters(session: Session) -> bool:
+    """Whether this console still does something that its user may want it to go on with."""
+    experiment = session.experiment
+    under_way = experiment.outcome is None or bool(experiment.running_jobs) or service_is_out(experiment)
+    return under_way and not session.read_only
+
+
 def leave_text(session: Session, return_command: str, words: Words) -> Text:
     """Which jobs go on, where, what happens to the service, and how to come back."""
     experiment = session.experiment

@@ -58,6 +58,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "header.over": ("over by", "已超"),
     "header.no_window": ("no window set", "未设窗口"),
     "header.lease": ("lease", "租约"),
+    "header.lease_renewed": ("lease renewed", "租约续于"),
     "header.watching": ("watching, read-only", "旁观，只读"),
     "header.closed": ("experiment closed", "实验已结束"),
     "next.decide": ("decision needed: {subject}", "需要决定：{subject}"),
@@ -121,6 +122,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "checklist.box_left": ("left", "剩余"),
     "checklist.took": ("took", "用时"),
     "checklist.why": ("why it matters", "为何重要"),
+    "checklist.found": ("found {seen}, expected {expected}", "实为 {seen}，应为 {expected}"),
     "checklist.waiting": ("not started", "未开始"),
     "checklist.no_evidence": ("no evidence was kept", "没有保存证据"),
     "checklist.attempt": ("attempt", "第几次"),
@@ -130,8 +132,16 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "checklist.running": ("running", "进行中"),
     "checklist.closes": ("closed", "关闭"),
     "runs.no_run": (
-        "no run yet: charts and logs come with the first one",
-        "还没有运行：首次运行后显示图与日志",
+        "No run yet. With the first one come here:\n"
+        " · charts of loss, grad_norm, step time, tokens/s, memory and power\n"
+        " · what is found in the run, with what to do first\n"
+        " · the live log of every node, to follow, search and filter\n"
+        "Until then: 1 shows the nodes, 2 the checklist, 4 what the runs should cost.",
+        "还没有运行。首次运行开始后，这里显示：\n"
+        " · 损失、梯度范数、步时、词元/秒、内存、功率的图\n"
+        " · 运行中的发现，以及首先该做什么\n"
+        " · 每个节点的实时日志，可跟随、搜索、过滤\n"
+        "在此之前：1 看节点，2 看清单，4 看各运行的预计开销。",
     ),
     "runs.step": ("step", "步"),
     "runs.since": ("last step", "上一步"),
@@ -255,14 +265,15 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "record.no_source": ("no source was recorded", "没有记录出处"),
     "record.acceptance": ("acceptance criteria", "验收"),
     "summary.waiting": (
-        "The one page is written from the record sheet; it has no rows yet.",
-        "一页纸由记录表生成；目前还没有数据。",
+        "Nothing measured yet: table and answers fill with the record's rows.",
+        "尚未测得任何数据：下面的表格与结论随记录表填入。",
     ),
     "decision.title": ("Decision", "决定"),
     "decision.error": ("raw error", "原始报错"),
     "decision.leads": ("leads to", "结果"),
     "decision.recommended": ("recommended", "推荐"),
-    "decision.reason": ("reason (goes into the record)", "理由（写入记录）"),
+    "decision.reason": ("reason (required, goes into the record)", "理由（必填，写入记录）"),
+    "decision.no_reason": ("give a reason first: it goes into the record", "请先写理由：它会写入记录"),
     "decision.keys": (
         "↑↓ a b: choose  tab: reason  enter: decide  pgup: read  esc: later",
         "↑↓ a b：选择  tab：理由  enter：决定  pgup：翻看  esc：稍后",
@@ -297,12 +308,13 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "restore.ends": ("ends these jobs of the lab:", "结束实验的这些作业："),
     "restore.no_jobs": ("no job of the lab is running", "没有实验作业在运行"),
     "restore.runs": ("then runs, in this order:", "然后依次执行："),
-    "restore.nothing": ("this lab has no service to restore", "此实验没有需要恢复的服务"),
+    "restore.nothing": ("this lab borrows no service", "此实验没有借用服务"),
     "confirm.keys": (
         "y: do it   r: give a reason   ↑↓: scroll   esc: leave it",
         "y：执行   r：填写理由   ↑↓：滚动   esc：取消",
     ),
     "confirm.typing": ("enter: done, then y does it   esc: back", "enter：写完，再按 y 执行   esc：返回"),
+    "confirm.note": ("reason (goes into the record)", "理由（写入记录）"),
     "confirm.reason": ("asked for at the console", "在控制台上要求"),
     "confirm.on": ("on", "在"),
     "quit.title": ("Quit", "退出"),

@@ -162,7 +162,7 @@ async def test_leaving_the_screens_while_events_arrive(recorder: Recorder) -> No
         async with app.run_test() as pilot:
             note(recorder, "before")
             await until(lambda: bool(session.experiment.timeline), "the first event")
-            await pilot.press("q", "y")
+            await pilot.press("q")
             await until(lambda: app.return_value is not None, "the exit")
         app.raise_fault()
         follower.cancel()

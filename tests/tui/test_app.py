@@ -1,5 +1,6 @@
 """Keys, panels and wishes: what is asked of the session first, what stands on the screen second."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,9 +26,18 @@ from tui.support import (
     hypotheses,
     opening,
     screen_text,
+    stopped_service,
     story,
     walk,
 )
+
+
+def without_service(opened: ev.Event) -> ev.Event:
+    """The same lab, borrowing nothing."""
+    assert isinstance(opened, ev.ExperimentOpened)
+    text = re.sub(r"service: \{.*\}", "service: {kind: none}", opened.profile_text)
+    assert text != opened.profile_text
+    return opened.model_copy(update={"profile_text": text})
 
 
 @pytest.mark.parametrize("start", SCREENS)
@@ -63,7 +73,11 @@ async def test_a_decision_opens_by_itself_and_is_answered_with_a_reason(opened: 
         text = screen_text(app)
         assert "undefined symbol" in text
         assert text.index("go on, FP8 closed") < text.index("try the item again"), "recommended first"
+        assert "give a reason first" not in screen_text(app)
         await pilot.press("enter")
+        assert "give a reason first" in screen_text(app)
+        await pilot.press("enter")
+        assert isinstance(app.screen.focused, Input), "without a reason there is nothing to go back with"
         assert session.asked == [], "no decision without a reason"
         await pilot.press(*"known", "enter")
         assert session.asked == [], "finishing the sentence decides nothing"
@@ -228,6 +242,45 @@ async def test_quitting_says_what_goes_on_and_leaves_in_order(opened: Opener, fo
     assert session.asked == [("leave",)]
     assert app.return_value is not None
     assert app.return_value.running == (("E1-1", "spark-a"), ("E1-1", "spark-b"))
+
+
+@pytest.mark.parametrize("how", ["watched", "closed"])
+async def test_leaving_asks_nothing_where_nothing_depends_on_it(
+    opened: Opener, folder: Path, how: str
+) -> None:
+    if how == "watched":
+        session = story(folder, read_only=True)
+    else:
+        closed = ev.ExperimentClosed(at=at(41), outcome="accepted")
+        session = FakeSession([*opening(), *walk(), *hypotheses(), *e0_done(), closed], folder, now=at(41))
+    async with opened(session) as (pilot, app, _):
+        await pilot.press("q")
+        await until(lambda: app.return_value is not None, "the exit")
+    assert session.asked == [("leave",)]
+
+
+async def test_a_closed_lab_that_still_owes_the_service_asks(opened: Opener, folder: Path) -> None:
+    closed = ev.ExperimentClosed(at=at(41), outcome="stopped")
+    events = [*opening(), *walk(), *stopped_service(), *hypotheses(), *e0_done(), closed]
+    async with opened(FakeSession(events, folder, now=at(41))) as (pilot, app, _):
+        await pilot.press("q")
+        await pilot.pause()
+        assert "still stopped" in screen_text(app)
+
+
+async def test_restore_is_not_offered_where_no_service_is_borrowed(opened: Opener, folder: Path) -> None:
+    session = FakeSession([without_service(opening()[0]), *walk(), *hypotheses()], folder, now=at(20))
+    async with opened(session, size=(120, 60)) as (pilot, app, _):
+        assert CATALOGUE["action.restore"][0] not in [
+            command.title for command in app.get_system_commands(app.screen)
+        ]
+        await pilot.press("R")
+        await pilot.pause()
+        assert "this lab borrows no service" in screen_text(app)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpPanel)
+        assert CATALOGUE["action.restore"][0] not in app.screen._body.plain
 
 
 async def test_help_lists_the_registry(opened: Opener, folder: Path) -> None:

@@ -184,7 +184,8 @@ async def test_before_the_first_run_there_are_words_instead_of_empty_panels(
 ) -> None:
     session = FakeSession([*opening(), *walk()[:3]], folder, now=at(5))
     async with opened(session, screen="runs") as (pilot, app, _):
-        assert "no run yet: charts and logs come with the first one" in screen_text(app)
+        assert "the live log of every node" in screen_text(app)
+        assert screen_text(app).splitlines()[-2].startswith(" ▶"), "the next action keeps its place"
         assert "━" not in screen_text(app)
         await pilot.press(*"voaclfnyb", "comma", "plus")
         session.happen(*planned("E0", 20))

@@ -1,5 +1,7 @@
 """What the screens say: ages, sources, blanks, states, on the smallest terminal too."""
 
+import re
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -10,18 +12,39 @@ from support.waiting import until
 from textual.widgets import DataTable, OptionList
 
 from console.core.ledger.columns import Column, Comparison
-from console.core.plan.checklist import ItemState
+from console.core.plan.checklist import ItemState, Judgement
 from console.core.record import events as ev
+from console.core.record.figures import Source
+from console.core.record.predictions import predictions
+from console.engine.replay import ReadSession
 from console.tui.actions import SCREENS
 from console.tui.comparison import comparison_of
 from console.tui.messages import CellChosen
 from console.tui.readings import KEPT, Readings
-from console.tui.screens.checklist import so_far
+from console.tui.screens.checklist import evidence_text, so_far
 from console.tui.screens.ledger import comparison_text
-from console.tui.screens.record import read_excerpt
+from console.tui.screens.record import read_excerpt, source_text
+from console.tui.screens.runs_text import matrix_text
 from console.tui.words import Words
 from tui.conftest import Opener
-from tui.support import GIB, NODES, FakeSession, at, e0_done, opening, sample, screen_text, story, walk
+from tui.support import (
+    GIB,
+    NODES,
+    FakeSession,
+    at,
+    e0_done,
+    hypotheses,
+    item_four,
+    opening,
+    sample,
+    screen_text,
+    story,
+    walk,
+)
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "h200-pair"
+AGED = re.compile(r"GiB .* s ago")
+"""A reading with its age."""
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -37,9 +60,24 @@ async def test_no_line_is_wider_than_the_terminal(
 async def test_an_old_reading_is_shown_with_its_age(opened: Opener, folder: Path) -> None:
     session = story(folder)
     async with opened(session) as (_, app, _seen):
-        assert " ago" not in screen_text(app)
+        assert not AGED.search(screen_text(app))
         session.clock += timedelta(seconds=25)
-        await until(lambda: " ago" in screen_text(app), "ages of the readings")
+        await until(lambda: AGED.search(screen_text(app)), "ages of the readings")
+
+
+async def test_the_age_of_the_leases_is_said_to_be_one(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    renewed = session.clock - timedelta(seconds=46)
+    session.happen(
+        *(
+            ev.GuardSeen(at=renewed, node=node, state="ok", lease_until=session.clock + timedelta(minutes=14))
+            for node in session.experiment.nodes
+        )
+    )
+    async with opened(session) as (_, app, _seen):
+        assert "lease ● a 46 s ● b 46 s ago" in screen_text(app)
+    async with opened(session, size=(120, 40)) as (_, app, _seen):
+        assert "lease renewed ● a 46 s ● b 46 s ago" in screen_text(app)
 
 
 async def test_a_run_without_a_new_step_says_how_long(opened: Opener, folder: Path) -> None:
@@ -146,6 +184,75 @@ async def test_the_checklist_follows_until_an_item_is_chosen(opened: Opener, fol
         assert items.highlighted == 0, "the chosen item stays"
 
 
+@pytest.mark.parametrize(
+    ("lang", "words"), [("en", "found False, expected = True"), ("zh", "实为 False，应为 = True")]
+)
+def test_a_judgement_says_what_was_found_and_what_was_expected(folder: Path, lang: str, words: str) -> None:
+    ended = next(e for e in item_four(0, ends=False) if isinstance(e, ev.StepEnded))
+    judgement = Judgement(value="core.ok", seen=False, expected="= True", passed=False, why="")
+    experiment = story(folder).experiment
+    view = replace(
+        experiment.items["megatron"], evidence=(ended.model_copy(update={"judgements": (judgement,)}),)
+    )
+    text = evidence_text(experiment.checklist.item("megatron"), view, Words(lang))
+    assert f"core.ok: {words}" in text.plain
+
+
+def test_only_a_log_has_a_checksum_to_wait_for(folder: Path) -> None:
+    experiment = story(folder).experiment
+    samples = Source(words="greatest of 41 readings", file="experiment.sqlite3", node="spark-a")
+    growing = Source(words="step 3", file="logs/spark-a/E0-1.log", start_byte=0, end_byte=9, line=1)
+    row = experiment.rows["E0"].model_copy(
+        update={"sources": {"peak_memory_bytes.spark-a": (samples,), "final_loss": (growing,)}}
+    )
+    experiment = experiment.apply(ev.RowRecorded(at=at(50), row=row))
+    words = Words("en")
+    assert "sha256" not in source_text(experiment, "E0", "memory", folder, words).plain
+    assert words("record.sha_open") in source_text(experiment, "E0", "loss", folder, words).plain
+
+
+async def test_notes_end_within_the_screen_and_stand_whole_with_the_source(
+    opened: Opener, folder: Path
+) -> None:
+    session = story(folder)
+    note = "transport: NCCL 2.28.9+cuda13.0: network Socket; no channel named"
+    row = session.experiment.rows["E0"].model_copy(update={"notes": (note,)})
+    session.happen(ev.RowRecorded(at=session.clock, row=row))
+    async with opened(session, screen="record") as (_, app, _seen):
+        text = screen_text(app)
+        assert next(line for line in text.splitlines() if line.startswith("E0")).rstrip().endswith("…")
+        assert note in text
+
+
+def test_runs_keep_their_tabs_where_not_all_words_fit(folder: Path) -> None:
+    experiment = story(folder).experiment
+    shown = experiment.runs["E1-1"]
+    assert "E0  ✓ done  E1  ▶ running" in matrix_text(experiment, shown, Words("en"), 80).plain
+    narrow = matrix_text(experiment, shown, Words("en"), 40)
+    assert "E0  ✓  E1  ▶ running" in narrow.plain
+    assert narrow.cell_len <= 40
+
+
+async def test_a_summary_without_a_row_says_why_it_is_empty(opened: Opener, folder: Path) -> None:
+    session = FakeSession([*opening(), *walk(), *hypotheses()], folder, now=at(20))
+    async with opened(session, screen="summary") as (_, app, _seen):
+        assert Words("en")("summary.waiting") in screen_text(app)
+        session.happen(*e0_done())
+        await until(lambda: Words("en")("summary.waiting") not in screen_text(app), "the first row")
+
+
+def test_the_ledger_gives_the_reasons_of_the_one_page() -> None:
+    with ReadSession(EXAMPLE) as session:
+        experiment = session.experiment
+    config = experiment.profile.configuration("E2")
+    compared = {one.quantity: one.why for one in predictions(experiment) if one.config == "E2"}
+    for which, lang in enumerate(("en", "zh")):
+        text = comparison_text(*comparison_of(experiment, config), compared, Words(lang)).plain
+        for why in compared.values():
+            assert why[which]
+            assert why[which] in text
+
+
 async def test_whole_evidence_opens_in_a_panel(opened: Opener, folder: Path) -> None:
     async with opened(story(folder), screen="checklist") as (pilot, app, _):
         await pilot.press("up", "up", "up", "enter")
@@ -185,8 +292,8 @@ def test_the_ledger_compares_paper_with_measured(folder: Path) -> None:
 def test_the_ledger_says_what_does_not_fit_on_paper(lang: str) -> None:
     fits = Comparison(configuration="F1", paper=Column(fit="may fit", fit_reason="by a hair"))
     too_much = Comparison(configuration="F1", paper=Column(fit="does not fit", fit_reason="9 GiB too much"))
-    assert "by a hair" not in comparison_text(fits, "", Words(lang)).plain
-    assert "9 GiB too much" in comparison_text(too_much, "", Words(lang)).plain
+    assert "by a hair" not in comparison_text(fits, "", {}, Words(lang)).plain
+    assert "9 GiB too much" in comparison_text(too_much, "", {}, Words(lang)).plain
 
 
 def test_readings_keep_whole_batches_and_begin_anew_when_time_goes_back(folder: Path) -> None:

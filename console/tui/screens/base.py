@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from console.core.record.experiment import Experiment
 from console.tui import figures
-from console.tui.actions import GLOBAL, LOCAL, Action, ScreenName
+from console.tui.actions import GLOBAL, LOCAL, Action, ScreenName, possible
 from console.tui.next_action import next_action, service_is_out
 from console.tui.paint import cut, plain, say
 from console.tui.widgets.timebox import window_bar
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 LEASE_LOW = 0.4
 """A lease turns amber when less than this part of it is left: it should have been renewed long before."""
+
+
+WIDE = 110
+"""Cells from which on there is room for whole words."""
 
 
 class LabScreen(Screen[None]):
@@ -84,7 +88,7 @@ class LabScreen(Screen[None]):
 
 def offered(action: Action, experiment: Experiment, *, read_only: bool) -> bool:
     """Whether the key line shows this action now."""
-    if not action.footer or (read_only and action.writes_only):
+    if not action.footer or not possible(action, experiment, read_only=read_only):
         return False
     if action.id == "decide":
         return experiment.open_decision is not None
@@ -100,7 +104,7 @@ def _top(screen: LabScreen, experiment: Experiment, now: datetime) -> Text:
     head = say((f" {plain(experiment.name)} ", "bold reverse"), f" {words('screen.' + screen.name_of)} · ")
     if screen.lab.session.read_only:
         head.append_text(say((f" {words('header.watching')} ", "bold yellow")))
-    lease = _leases(experiment, now, words)
+    lease = _leases(experiment, now, words, width)
     room = width - head.cell_len - lease.cell_len - 2
     head.append_text(window_bar(experiment, now, words, room))
     head.append(" " * max(1, width - head.cell_len - lease.cell_len - 1))
@@ -108,12 +112,12 @@ def _top(screen: LabScreen, experiment: Experiment, now: datetime) -> Text:
     return head
 
 
-def _leases(experiment: Experiment, now: datetime, words: Words) -> Text:
+def _leases(experiment: Experiment, now: datetime, words: Words, width: int) -> Text:
     """How long ago each guard last heard from the console."""
     held = [node for node in experiment.nodes.values() if node.lease_renewed and node.lease_until]
     if not held:
         return Text()
-    text = say(words("header.lease"))
+    text = say(words("header.lease_renewed" if width >= WIDE else "header.lease"))
     short = figures.short_names(list(experiment.nodes))
     for node in held[:4]:
         assert node.lease_renewed is not None
@@ -125,7 +129,7 @@ def _leases(experiment: Experiment, now: datetime, words: Words) -> Text:
         text.append(
             f" {'✗' if over else '●'} {name} {figures.span(figures.since(node.lease_renewed, now))}", style
         )
-    return text
+    return text.append(f" {words('window.ago')}")
 
 
 def _next(screen: LabScreen, experiment: Experiment, now: datetime) -> Text:

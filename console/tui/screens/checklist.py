@@ -198,9 +198,7 @@ def _step_rows(item: Item, ended: StepEnded, words: Words, *, whole: bool) -> li
         if whole or judgement.passed is not True:
             rows += _judgement_rows(judgement, words)
         else:
-            rows.append(
-                say((f"  {plain(judgement.value)} {_seen(judgement)} {plain(judgement.expected)}", "dim"))
-            )
+            rows.append(say((f"  {plain(judgement.value)}: {_found(judgement, words)}", "dim")))
     if ended.error:
         rows.append(say(("  " + ended.error.strip().replace("\n", "\n  "), found.style)))
     if whole:
@@ -215,10 +213,13 @@ def _step_rows(item: Item, ended: StepEnded, words: Words, *, whole: bool) -> li
 def _judgement_rows(judgement: Judgement, words: Words) -> list[Text]:
     style = {True: "green", False: "red", None: "yellow"}[judgement.passed]
     glyph = {True: "✓", False: "✗", None: "?"}[judgement.passed]
-    row = say((f"  {glyph} {plain(judgement.value)}: {_seen(judgement)}", style))
-    row.append(f"  {plain(judgement.expected)}")
+    row = say((f"  {glyph} {plain(judgement.value)}: {_found(judgement, words)}", style))
     why = f"    {words('checklist.why')}: {plain(judgement.why)}"
     return [row, say((why, "grey62"))]
+
+
+def _found(judgement: Judgement, words: Words) -> str:
+    return words("checklist.found", seen=_seen(judgement), expected=plain(judgement.expected))
 
 
 def _seen(judgement: Judgement) -> str:

@@ -1,5 +1,6 @@
 """Screen 4: what the chosen configuration costs by the classic account, beside what was measured."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -13,7 +14,10 @@ from console.core.ledger.columns import QUANTITIES, Comparison, Quantity, Value
 from console.core.ledger.of_lab import device_with_own_memory
 from console.core.plan.matrix import Configuration
 from console.core.record.experiment import Experiment
+from console.core.record.gaps import Both
 from console.core.record.parameters import whole_model
+from console.core.record.predictions import Quantity as PredictedQuantity
+from console.core.record.predictions import predictions
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
 from console.tui.comparison import comparison_of
@@ -67,12 +71,15 @@ class LedgerScreen(LabScreen):
         self.query_one("#account-box").border_title = self.words("ledger.title")
         latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
         comparison, reason = comparison_of(experiment, title)
-        self.put("comparison", comparison_text(comparison, reason, self.words))
+        why = {one.quantity: one.why for one in predictions(experiment) if one.config == shown}
+        self.put("comparison", comparison_text(comparison, reason, why, self.words))
         self.put("account", account_text(experiment, title, latest, self.words))
 
 
-def comparison_text(comparison: Comparison, reason: str, words: Words) -> Text:
-    """Paper, probed and measured for each quantity, how far apart they are, and the likely reason."""
+def comparison_text(
+    comparison: Comparison, reason: str, why: Mapping[PredictedQuantity, Both], words: Words
+) -> Text:
+    """Paper, probed and measured for each quantity, how far apart they are, and the one page's why."""
     widths = [18, 20, 8, 10, 8]
     titles = [words(f"ledger.{name}") for name in ("quantity", "paper", "probed", "measured", "gap")]
     rows = [columns(_aligned(titles, widths, "bold"), widths)]
@@ -93,9 +100,9 @@ def comparison_text(comparison: Comparison, reason: str, words: Words) -> Text:
         style = "yellow" if gap and gap.inside_band is False else ""
         rows.append(columns(_aligned(cells, widths, style), widths))
     rows += [
-        say((f"  {words(f'ledger.{gap.quantity}')}: {plain(gap.likely)}", "yellow"))
-        for gap in gaps.values()
-        if gap.likely
+        say((f"  {words(f'ledger.{quantity}')}: {plain(both[words.lang == 'zh'])}", "yellow"))
+        for quantity, both in why.items()
+        if both[0]
     ]
     if comparison.paper and comparison.paper.fit == "does not fit":
         rows.append(say((f"{words('ledger.no_room')}: {plain(comparison.paper.fit_reason)}", "yellow")))

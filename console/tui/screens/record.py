@@ -111,8 +111,9 @@ class RecordScreen(LabScreen):
             for column in COLUMNS:
                 table.add_column(Text(self.words(f"record.{column}") + " "), key=column)
         known = {key.value for key in table.rows}
-        for config in experiment.configurations:
-            cells = row_cells(experiment, config, self.words)
+        sheet = {config: row_cells(experiment, config, self.words) for config in experiment.configurations}
+        _cut_notes([*sheet.values()], [column.label for column in table.ordered_columns], self.size.width)
+        for config, cells in sheet.items():
             if config not in known:
                 table.add_row(*cells, key=config)
                 continue
@@ -153,6 +154,15 @@ def row_cells(experiment: Experiment, config: str, words: Words) -> list[Text]:
     ]
 
 
+def _cut_notes(rows: list[list[Text]], titles: list[Text], width: int) -> None:
+    """End every last cell within the screen; the whole notes stand with the source."""
+    others = sum(
+        max(cell.cell_len for cell in column) for column in list(zip(titles, *rows, strict=True))[:-1]
+    )
+    for *_, notes in rows:
+        notes.truncate(max(len("notes"), width - others), overflow="ellipsis")
+
+
 def _notes(row: Row, words: Words) -> list[str]:
     return [in_chinese(note) if words.lang == "zh" else note for note in row.notes]
 
@@ -177,8 +187,7 @@ def source_text(experiment: Experiment, config: str, column: str, folder: Path, 
         rows.append(say((f"▢ {words('record.blank')}: {plain(reason)}", "bold yellow"), f" ({plain(key)})"))
     if column in ("mfu6", "mfu_lora") and row.peak_tflops is not None:
         rows.append(say(f"peak {figures.number(row.peak_tflops)} TFLOPS: {plain(row.peak_source)}"))
-    if column == "notes":
-        rows += [say("· " + plain(note)) for note in _notes(row, words)]
+    rows += [say((f"· {plain(note)}", "" if column == "notes" else "grey62")) for note in _notes(row, words)]
     sources = [
         s for k, found in row.sources.items() if k == field or k.startswith(field + ".") for s in found
     ]
@@ -206,8 +215,8 @@ def _source_rows(source: Source, folder: Path, words: Words) -> list[Text]:
         else:
             text = excerpt.decode("utf-8", "replace").strip("\r\n")
             rows.append(say(("  ", ""), (plain(text), "reverse")))
-    sha = f"{words('record.sha')} {plain(source.sha256)}" if source.sha256 else words("record.sha_open")
-    rows.append(say((sha, "grey62")))
+        sha = f"{words('record.sha')} {plain(source.sha256)}" if source.sha256 else words("record.sha_open")
+        rows.append(say((sha, "grey62")))
     return rows
 
 

@@ -110,12 +110,13 @@ class RunsScreen(LabScreen):
 
     def draw(self, experiment: Experiment, now: datetime) -> None:
         words = self.words
-        self.put("matrix", matrix_text(experiment, self.shown_run(experiment), words))
+        self.put("matrix", matrix_text(experiment, self.shown_run(experiment), words, self.size.width))
         run = self.shown_run(experiment)
         self.query_one("#run-findings").border_title = words("runs.findings")
         self.set_class(run is None, "no-run")
         if run is None:
-            self.put("run", say((f" {words('runs.no_run')}", "grey62")))
+            self.put("run", Text())
+            self.put("contact", say(words("runs.no_run")))
             return
         self.put("run", run_text(experiment, run, now, words, self.size.width))
         rows = list(finding_rows(experiment, run.id))

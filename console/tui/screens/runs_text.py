@@ -1,6 +1,6 @@
 """The lines of the runs screen: the matrix, the run, what is known of its nodes and since when, log heads."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from rich.text import Text
@@ -20,20 +20,34 @@ CONTACT_ROWS = 4
 NAMES_CELLS = 24
 
 
-def matrix_text(experiment: Experiment, shown: RunView | None, words: Words) -> Text:
-    """All configurations with their state, the shown run marked; smoke runs first."""
-    text = Text(" ", end="")
+def matrix_text(experiment: Experiment, shown: RunView | None, words: Words, width: int) -> Text:
+    """All configurations with their state, the shown run marked; smoke runs first.
+
+    Where the words of all states don't fit into `width` cells, a run that is as expected has its sign alone.
+    """
     runs = [run for run in experiment.runs.values() if run.purpose != "matrix"]
     entries = [(run.id, run.config, run.state) for run in runs]
     for config in experiment.configurations:
         attempts = experiment.runs_of(config)
         last = attempts[-1] if attempts else None
         entries.append((last.id if last else "", config, last.state if last else "planned"))
+    marked = shown.id if shown else None
+    whole = _tabs(entries, marked, words, ())
+    return whole if whole.cell_len <= width else _tabs(entries, marked, words, ("done", "planned"))
+
+
+def _tabs(
+    entries: Iterable[tuple[str, str, str]], marked: str | None, words: Words, wordless: Container[str]
+) -> Text:
+    """(run id, configuration, state) side by side; of the states in `wordless` only the sign."""
+    text = Text(end="")
     for run_id, config, state in entries:
         found = signs.sign(signs.RUN, state)
-        here = shown is not None and run_id == shown.id
+        here = run_id == marked
         text.append(f" {plain(config)} ", "bold reverse" if here else "bold")
-        text.append(f" {found.glyph} {words.state(state)}  ", found.style)
+        word = "" if state in wordless and not here else f" {words.state(state)}"
+        text.append(f" {found.glyph}{word} ", found.style)
+    text.rstrip()
     return text
 
 

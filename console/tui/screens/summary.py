@@ -5,10 +5,11 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.widgets import Markdown
+from textual.widgets import Markdown, Static
 
 from console.core.record.experiment import Experiment
 from console.core.text import clean
+from console.tui.paint import say
 from console.tui.screens.base import LabScreen
 
 
@@ -24,11 +25,14 @@ class SummaryScreen(LabScreen):
         self._page = ""
 
     def compose_body(self) -> ComposeResult:
+        yield Static(id="waiting")
         with VerticalScroll(id="page-box", classes="section grow"):
             yield Markdown(id="page", open_links=False)
 
     def draw(self, experiment: Experiment, now: datetime) -> None:
         self.query_one("#page-box").border_title = self.words("screen.summary")
+        self.query_one("#waiting").display = not experiment.rows
+        self.put("waiting", say((f" {self.words('summary.waiting')}", "yellow")))
         page = clean(self.lab.one_page(experiment, self.words.lang))
         if page != self._page:
             self._page = page

@@ -14,10 +14,9 @@ from console.core.record.views import NodeView
 from console.tui import figures, signs
 from console.tui.paint import chip, columns, cut, lines, plain, say
 from console.tui.readings import Reading
-from console.tui.screens.base import LabScreen
+from console.tui.screens.base import WIDE, LabScreen
 from console.tui.words import Words
 
-WIDE = 110
 DEGRADED_CELLS = 150
 """Two rows of a narrow terminal; the timeline and the Summary have the whole reason."""
 

@@ -24,7 +24,7 @@ class ConfirmPanel(Panel[str]):
     def __init__(self, title: str, body: Text, words: Words) -> None:
         super().__init__(title, body, words("confirm.keys"), danger=True, typing_keys=words("confirm.typing"))
         self._default = words("confirm.reason")
-        self._label = words("decision.reason")
+        self._label = words("confirm.note")
 
     def compose_below(self) -> ComposeResult:
         yield Input(placeholder=self._label, id="reason")

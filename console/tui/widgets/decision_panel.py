@@ -53,7 +53,9 @@ class DecisionPanel(Panel[Answer]):
     def compose_below(self) -> ComposeResult:
         yield Static(self._painted(), id="choices")
         if not self._read_only:
-            yield Static(self._words("decision.reason"), classes="panel-label", markup=False)
+            yield Static(
+                self._words("decision.reason"), id="reason-label", classes="panel-label", markup=False
+            )
             yield Input(id="reason", placeholder="…")
 
     def fit(self) -> None:
@@ -75,16 +77,32 @@ class DecisionPanel(Panel[Answer]):
         elif not self._read_only:
             self.query_one("#reason", Input).focus()
 
+    @property
+    def reason(self) -> str:
+        """What stands in the text field now."""
+        return plain(self.query_one("#reason", Input).value).strip()
+
+    def on_input_changed(self) -> None:
+        if self.reason:
+            self.query_one("#reason-label", Static).update(self._words("decision.reason"))
+
     def on_input_submitted(self) -> None:
         """Leave the text field, so that enter decides."""
-        self.set_focus(None)
+        if self.reason:
+            self.set_focus(None)
+        else:
+            self._ask_for_reason()
+
+    def _ask_for_reason(self) -> None:
+        missing = say((self._words("decision.no_reason"), "bold yellow"))
+        self.query_one("#reason-label", Static).update(missing)
+        self.query_one("#reason", Input).focus()
 
     def action_decide(self) -> None:
         if self._read_only:
             return
-        reason = plain(self.query_one("#reason", Input).value).strip()
-        if not reason:
-            self.query_one("#reason", Input).focus()
+        if not (reason := self.reason):
+            self._ask_for_reason()
             return
         self.dismiss(Answer(self.decision.id, self._choices[self._chosen].id, reason))
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from console.tui.actions import GLOBAL, LOCAL, Action, ScreenName
+from console.engine.session import Session
+from console.tui.actions import GLOBAL, LOCAL, Action, ScreenName, possible
 from console.tui.paint import fit, say
 from console.tui.widgets.panel import TextPanel
 from console.tui.words import Words
@@ -13,14 +14,16 @@ from console.tui.words import Words
 class HelpPanel(TextPanel):
     """All keys that do something on `screen`; where it is only looked on, none that would act."""
 
-    def __init__(self, screen: ScreenName, words: Words, *, read_only: bool = False) -> None:
+    def __init__(self, screen: ScreenName, words: Words, session: Session) -> None:
         title = f"{words('help.title')}: {words(f'screen.{screen}')}"
-        super().__init__(title, _table(screen, words, read_only), words("help.close"))
+        super().__init__(title, _table(screen, words, session), words("help.close"))
 
 
-def _table(screen: ScreenName, words: Words, read_only: bool) -> Text:
+def _table(screen: ScreenName, words: Words, session: Session) -> Text:
     rows: list[Text] = []
-    everywhere = [action for action in GLOBAL if not (read_only and action.writes_only)]
+    everywhere = [
+        action for action in GLOBAL if possible(action, session.experiment, read_only=session.read_only)
+    ]
     if LOCAL[screen]:
         rows += [say((words("help.here"), "bold underline")), *_rows(LOCAL[screen], words)]
     rows += [say((words("help.everywhere"), "bold underline")), *_rows(everywhere, words)]
