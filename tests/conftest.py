@@ -1,5 +1,6 @@
 """Fixtures for every test folder: real SSH hosts of both kinds, bare or already connected."""
 
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -12,6 +13,9 @@ from support.hosts import KINDS, SSHD, Host
 from support.processes import end_processes_of
 
 from console.nodes.ssh import Node
+
+# a suite that runs in the background inherits an ignored SIGINT; what it starts shall not
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MakeHost = Callable[..., Awaitable[Host]]
 

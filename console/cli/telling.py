@@ -28,6 +28,8 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             code = command(*args, **kwargs)
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except LabError as error:
             print(error.render(), file=sys.stderr)
             code = error.exit_code

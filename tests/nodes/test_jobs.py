@@ -94,7 +94,10 @@ async def test_starting_twice_adopts_also_at_the_same_moment(host: Host, node: N
 
 async def test_a_job_survives_the_link_and_the_server(host: Host, node: Node) -> None:
     started = await jobs.start(node, JobPlan("lab", "E0", SLEEPER))
+    lost = asyncio.Event()
+    node.add_link_listener(lambda link: None if link.state == "up" else lost.set())
     await host.restart()
+    await asyncio.wait_for(lost.wait(), 30)
     await node.wait_up(30)
     state = await until_state(node, "running")
     assert state.pid == started.pid
