@@ -3,9 +3,11 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.processes import end_processes_of
 from support.terminal import Terminal
 
 from console.core.record.events import ConsoleLeft
@@ -14,6 +16,13 @@ from console.journal import Journal
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "h200-pair"
 ALTERNATE_SCREEN_LEFT = b"\x1b[?1049l"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(tmp_path: Path) -> Iterator[None]:
+    """A console that leaves in order leaves its guards, for as long as the window lasts."""
+    yield
+    end_processes_of(tmp_path)
 
 
 def lab(tmp_path: Path, *words: str) -> Terminal:
