@@ -31,11 +31,14 @@ class Terminal:
                     return
 
     def press(self, key: bytes) -> None:
-        """Press a key and take what is drawn until nothing more comes."""
+        """Press a key and take what is drawn until nothing more comes, or the program has ended."""
         os.write(self.fd, key)
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline and select.select([self.fd], [], [], 0.15)[0]:
-            self.seen += os.read(self.fd, 1 << 16)
+            try:
+                self.seen += os.read(self.fd, 1 << 16)
+            except OSError:
+                return
 
     def kept_as_typed(self) -> bool:
         """Whether the terminal takes lines and echoes them, as it does for a shell."""

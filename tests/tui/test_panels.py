@@ -163,8 +163,5 @@ async def test_a_panel_that_is_closed_before_its_turn_is_not_fitted(opened: Open
         await pilot.press("escape")
         await until(lambda: not panel.query(".panel-box"), "the panel to be gone")
         panel.fit_while_open()
-        for _ in range(24):
-            app.simulate_key("question_mark")
-            app.simulate_key("escape")
-        await pilot.pause()
+        await pilot.press(*["question_mark", "escape"] * 24)
         assert app.is_running
