@@ -95,10 +95,10 @@ def _during(recorder: Recorder, run: RunView, node: str) -> _Highest:
     """Readings come late and in batches, so those of the run before are told apart by their processes."""
     ends, seen = (run.ended_at or recorder.now()) + SLACK, _Highest()
     before: set[int] = set()
-    for at, sample in recorder.journal.samples(node, run.planned_at - BEFORE):
+    for at, sample in recorder.journal.samples(node, run.planned_at - BEFORE, ends):
         if at <= run.planned_at:
             before |= sample.jobs.keys()
-        elif at <= ends:
+        else:
             seen.take(sample, _pids(sample, run.id, before))
     return seen
 

@@ -21,8 +21,8 @@ def mean_power(recorder: Recorder, run: RunView) -> dict[str, Cell]:
     for node in run.nodes:
         watts = [
             sample.gpu_power_watts
-            for at, sample in recorder.journal.samples(node, began)
-            if at <= ended and sample.gpu_power_watts is not None
+            for _, sample in recorder.journal.samples(node, began, ended)
+            if sample.gpu_power_watts is not None
         ]
         if len(watts) >= LEAST_READINGS:
             words = f"mean power of {len(watts)} readings at 1 Hz, steps {steps[0].step} to {steps[-1].step}"

@@ -125,13 +125,18 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise _damaged(self.folder / FILE, str(error)) from None
 
-    def samples(self, node: str, since: datetime | None = None) -> Iterator[tuple[datetime, Sample]]:
-        """Readings of a node that arrived after `since`, oldest first, one by one: there may be days."""
+    def samples(
+        self, node: str, since: datetime | None = None, until: datetime | None = None
+    ) -> Iterator[tuple[datetime, Sample]]:
+        """Readings of a node that arrived after `since` and not after `until`, oldest first, one by one:
+        there may be days of them."""
         rows = self._db.execute(
             "SELECT at, body FROM samples WHERE node = ? AND at > ? ORDER BY at, n",
             (node, since.isoformat() if since else ""),
         )
         for at, body in rows:
+            if until is not None and datetime.fromisoformat(at) > until:
+                return
             yield datetime.fromisoformat(at), Sample.model_validate_json(body)
 
     def newest_sample(self, node: str, guard: str) -> int:
