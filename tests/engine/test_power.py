@@ -18,11 +18,11 @@ def at(second: float) -> datetime:
 def recorder(**watts: dict[int, float | None]) -> Any:
     """Readings by node and second; steps after the second are warm."""
 
-    def samples(node: str, since: datetime) -> list[tuple[datetime, Any]]:
+    def samples(node: str, since: datetime, until: datetime) -> list[tuple[datetime, Any]]:
         return [
             (at(second), SimpleNamespace(gpu_power_watts=value))
             for second, value in watts.get(node, {}).items()
-            if at(second) >= since
+            if since <= at(second) <= until
         ]
 
     profile = SimpleNamespace(warmup_steps=2)
