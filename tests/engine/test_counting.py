@@ -6,52 +6,31 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.planned_run import GIB, RUN, end, planned_run, read
 
-from console.cli.files import read_lab
 from console.core.errors import InputError
-from console.core.plan.custody import MemoryReading, Sample
 from console.core.record import events as ev
 from console.core.record.experiment import fold
 from console.core.record.figures import Source
 from console.engine.counting import count, count_again, logs_of
-from console.engine.opening import open_recorder
 from console.engine.recorder import Recorder
 from console.engine.watching import mirror_path
 from console.journal import read_journal
+from console.journal.journal import FILE
 
-GIB = 1 << 30
 LOG = b"as it was written\n"
-MEMORY = MemoryReading(total_bytes=100 * GIB, available_bytes=50 * GIB, free_bytes=40 * GIB)
 
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    recorder = open_recorder(tmp_path / "experiment", read_lab("embedded"))
-    at = recorder.now()
-    launch = ev.NodeLaunch(node="node-a", rank=0, argv=(), env={})
-    recorder.record(
-        ev.RunPlanned(
-            at=at,
-            run="E0-1",
-            config="E0",
-            attempt=1,
-            purpose="matrix",
-            launches=(launch,),
-            log_node="node-a",
-            settings={},
-        )
-    )
-    sample = Sample(n=1, at=0, memory=MEMORY, jobs={7: 3 * GIB}, jobs_of_run={"E0-1": (7,)})
-    recorder.journal.add_samples("node-a", "experiment", [sample], at + timedelta(seconds=5))
-    log = mirror_path(recorder.journal.folder, "node-a", "E0-1")
-    log.parent.mkdir(parents=True)
-    log.write_bytes(LOG)
-    source = Source(words="the whole log", sha256=hashlib.sha256(LOG).hexdigest())
-    recorder.record(
-        ev.RunEnded(at=at + timedelta(minutes=1), run="E0-1", outcome="done", logs={"node-a": source})
-    )
-    yield recorder
-    recorder.journal.close()
+    with planned_run(tmp_path / "experiment", nodes=1) as recorder:
+        read(recorder, 1, 0.1, jobs={7: 3 * GIB}, jobs_of_run={RUN: (7,)})
+        log = mirror_path(recorder.journal.folder, "node-a", RUN)
+        log.parent.mkdir(parents=True)
+        log.write_bytes(LOG)
+        source = Source(words="the whole log", sha256=hashlib.sha256(LOG).hexdigest())
+        end(recorder, 1, {"node-a": source})
+        yield recorder
 
 
 def close(recorder: Recorder) -> None:
@@ -60,18 +39,20 @@ def close(recorder: Recorder) -> None:
 
 
 def test_a_row_that_comes_out_different_is_added_and_the_end_stays_where_it_was(recorder: Recorder) -> None:
-    run = recorder.experiment.runs["E0-1"]
+    run = recorder.experiment.runs[RUN]
     right = count(recorder, run, logs_of(recorder, run))
     assert right.peak_memory_bytes == {"node-a": 3 * GIB}
     wrong = right.model_copy(update={"peak_memory_bytes": {"node-a": 50 * GIB}})
-    recorder.record(ev.RowRecorded(at=recorder.now(), run="E0-1", row=wrong))
+    recorder.record(ev.RowRecorded(at=recorder.now(), run=RUN, row=wrong))
     folder = recorder.journal.folder
     close(recorder)
 
     assert count_again(folder) == ("E0",)
     rows = [event.row for event in read_journal(folder) if isinstance(event, ev.RowRecorded)]
     assert rows == [wrong, right]
+    before = (folder / FILE).read_bytes()
     assert count_again(folder) == ()
+    assert (folder / FILE).read_bytes() == before
     events = read_journal(folder)
     closed = next(event for event in events if isinstance(event, ev.ExperimentClosed))
     assert fold(events).last_at == closed.at
@@ -86,11 +67,11 @@ def test_an_experiment_that_goes_on_is_left_to_its_console(recorder: Recorder) -
 def test_a_log_that_is_not_the_recorded_one_is_not_counted(
     recorder: Recorder, damage: Callable[[Path], object]
 ) -> None:
-    run, folder = recorder.experiment.runs["E0-1"], recorder.journal.folder
+    run, folder = recorder.experiment.runs[RUN], recorder.journal.folder
     row = count(recorder, run, logs_of(recorder, run))
-    recorder.record(ev.RowRecorded(at=recorder.now(), run="E0-1", row=row))
+    recorder.record(ev.RowRecorded(at=recorder.now(), run=RUN, row=row))
     close(recorder)
-    damage(mirror_path(folder, "node-a", "E0-1"))
+    damage(mirror_path(folder, "node-a", RUN))
     with pytest.raises(InputError, match="not the log that was recorded"):
         count_again(folder)
     assert [event.row for event in read_journal(folder) if isinstance(event, ev.RowRecorded)] == [row]
