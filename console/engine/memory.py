@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from console.core.plan.custody import Sample
 from console.core.reading.trainlog import TrainLog
+from console.core.record.computers import computer_of
 from console.core.record.figures import Source
 from console.core.record.rows import PeakMemory
 from console.core.record.views import RunView
@@ -105,9 +106,8 @@ def _during(recorder: Recorder, run: RunView, node: str) -> _Highest:
 
 def _beside(recorder: Recorder, run: RunView, node: str) -> bool:
     """Whether another node of the run is the same computer."""
-    nodes = recorder.experiment.nodes
-    boots = [nodes[name].facts.get("boot_id") for name in run.nodes if name != node]
-    return nodes[node].facts.get("boot_id") in [boot for boot in boots if boot]
+    computers = [computer_of(recorder.experiment, name) for name in run.nodes]
+    return computers.count(computer_of(recorder.experiment, node)) > 1
 
 
 def _pids(sample: Sample, run: str, before: Set[int]) -> Set[int]:

@@ -5,10 +5,10 @@ from typing import Literal
 
 from console.core.ledger.mfu import mfu_6n
 from console.core.ledger.of_lab import architecture_of
+from console.core.record.computers import one_computer
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import complete_rows, rows_in_order
-from console.core.record.stand_in import one_computer
 from console.report.environment import on_cpu
 
 
@@ -89,17 +89,18 @@ def _reasons(
         return ()
     settings = experiment.profile.settings
     shapes = architecture_of(experiment.profile.model)
+    together = one_computer(experiment, experiment.nodes)
     measured = best.peak_source.startswith("measured")
     wide = [row.mfu_6n or 0 for row in rows if len(row.peak_memory_bytes) > 1]
     narrow = [row.mfu_6n or 0 for row in rows if len(row.peak_memory_bytes) == 1]
     applies: dict[Reason, bool] = {
         "cpu": on_cpu(experiment),
-        "one computer": on_cpu(experiment) and one_computer(experiment),
+        "one computer": on_cpu(experiment) and together,
         "small model": shapes is not None and shapes.parameters.total < 3e9,
         "short rows": row_tokens is not None and row_tokens < 4096,
         "lora": settings.tuner == "lora",
         "recompute": settings.recompute == "full",
-        "link": not one_computer(experiment) and bool(wide and narrow) and max(wide) < max(narrow),
+        "link": not together and bool(wide and narrow) and max(wide) < max(narrow),
         "measured peak": measured and not on_cpu(experiment),
         "other dtype": measured and settings.dtype not in best.peak_source.split(" matrix product")[0],
     }

@@ -1,55 +1,32 @@
 """Which witness tells the peak memory of a run, and that no reading outside the run counts."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.planned_run import GIB, RUN, end, planned_run, read
 
-from console.cli.files import read_lab
-from console.core.plan.custody import MemoryReading, Sample
-from console.core.record import events as ev
 from console.engine.memory import peak_memory
-from console.engine.opening import open_recorder
 from console.engine.recorder import Recorder
 
-GIB = 1 << 30
-MEMORY = MemoryReading(total_bytes=100 * GIB, available_bytes=50 * GIB, free_bytes=40 * GIB)
 OURS, FOREIGN = 4711, 99
 
 
 @pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    recorder = open_recorder(tmp_path / "experiment", read_lab("embedded"))
-    at = recorder.now()
-    recorder.record(
-        ev.RunPlanned(
-            at=at,
-            run="E0-1",
-            config="E0",
-            attempt=1,
-            purpose="matrix",
-            launches=tuple(
-                ev.NodeLaunch(node=node, rank=0, argv=(), env={}) for node in ("node-a", "node-b")
-            ),
-            log_node="node-a",
-            settings={},
-        )
-    )
-    recorder.record(ev.RunEnded(at=at + timedelta(minutes=5), run="E0-1", outcome="done", logs={}))
-    yield recorder
-    recorder.journal.close()
+def lab() -> str:
+    return "embedded"
 
 
-def read(recorder: Recorder, n: int, minute: float, **fields: object) -> None:
-    """A reading of node-a that arrived so many minutes after the run was planned."""
-    sample = Sample(n=n, at=60 * minute, memory=MEMORY, **fields)  # type: ignore[arg-type]
-    arrived = recorder.experiment.runs["E0-1"].planned_at + timedelta(minutes=minute)
-    recorder.journal.add_samples("node-a", recorder.experiment.name, [sample], arrived)
+@pytest.fixture
+def recorder(tmp_path: Path, lab: str) -> Iterator[Recorder]:
+    with planned_run(tmp_path / "experiment", lab=lab) as recorder:
+        end(recorder, 5)
+        yield recorder
 
 
 def peak_of(recorder: Recorder) -> tuple[int | None, str]:
-    peak = peak_memory(recorder, recorder.experiment.runs["E0-1"], {})["node-a"]
+    run = recorder.experiment.runs[RUN]
+    peak = peak_memory(recorder, run, {})[run.log_node]
     return peak.size_bytes, peak.source.words if peak.source else peak.reason
 
 
@@ -76,7 +53,7 @@ def test_processes_of_another_run_do_not_count(recorder: Recorder) -> None:
     """The driver's list may be some seconds old, and a batch of readings may begin before the run."""
     held = {OURS: 9 * GIB, OURS - 1: 70 * GIB}
     jobs = {OURS: GIB, OURS - 1: GIB}
-    of_run = {"E0-1": (OURS,), "X-1": (OURS - 1,)}
+    of_run = {RUN: (OURS,), "X-1": (OURS - 1,)}
     read(recorder, 1, 1, jobs=jobs, jobs_of_run=of_run, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
     assert peak_of(recorder)[0] == 9 * GIB
 
@@ -86,23 +63,25 @@ def test_where_runs_are_not_told_apart_what_was_there_before_does_not_count(reco
     read(recorder, 1, -0.1, jobs={OURS - 1: GIB}, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
     jobs = {OURS: GIB, OURS - 1: GIB}
     read(recorder, 2, 0.1, jobs=jobs, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
-    assert peak_of(recorder) == (
-        9 * GIB,
-        "driver's figure for the run's processes, highest of 1 readings at 1 Hz",
-    )
+    size, words = peak_of(recorder)
+    assert size == 9 * GIB
+    assert words.endswith("highest of 1 readings at 1 Hz")
 
 
-def test_one_computer_as_two_nodes_is_told_where_their_processes_are_not_told_apart(
-    recorder: Recorder,
+@pytest.mark.parametrize(
+    ("lab", "whose"),
+    [
+        ("embedded", "the run's processes of all nodes together (one computer)"),
+        ("spark-pair", "the run's processes"),
+    ],
+)
+def test_one_computer_as_several_nodes_is_told_where_their_processes_are_not_told_apart(
+    recorder: Recorder, whose: str
 ) -> None:
-    for node in ("node-a", "node-b"):
-        recorder.record(ev.NodeDescribed(at=recorder.now(), node=node, facts={"boot_id": "same"}))
     held = {OURS: 9 * GIB, OURS + 1: 9 * GIB}
     jobs = {OURS: GIB, OURS + 1: GIB}
     read(recorder, 1, 1, jobs=jobs, gpu_processes=held, gpu_sm_clock_mhz=2300.0)
-    size, words = peak_of(recorder)
-    assert size == 18 * GIB
-    assert words.startswith("driver's figure for the run's processes of all nodes together (one computer)")
+    assert peak_of(recorder) == (18 * GIB, f"driver's figure for {whose}, highest of 1 readings at 1 Hz")
 
 
 def test_no_figure_has_its_reason(recorder: Recorder) -> None:

@@ -6,6 +6,7 @@ Each cause is a sentence with the figures that it rests on, in both languages. N
 import re
 from collections.abc import Iterator
 
+from console.core.record.computers import one_computer
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import Both, ended_well
@@ -158,9 +159,6 @@ def _exchanging(experiment: Experiment, row: Row) -> Iterator[Both]:
 
 
 def _sums_processes(experiment: Experiment, row: Row, size: int, reserved: int) -> bool:
-    nodes = list(row.peak_memory_bytes)
-    boots = {experiment.nodes[node].facts.get("boot_id") for node in nodes if node in experiment.nodes}
-    alike = set(row.peak_memory_bytes.values()) == {size}
-    return (
-        len(nodes) > 1 and len(boots) == 1 and None not in boots and alike and size >= len(nodes) * reserved
-    )
+    peaks = row.peak_memory_bytes
+    alike = set(peaks.values()) == {size}
+    return alike and size >= len(peaks) * reserved and one_computer(experiment, peaks)

@@ -6,6 +6,7 @@ from math import isfinite
 from console.core.plan.matrix import Settings
 from console.core.reading.facts import StepMetrics
 from console.core.record.cells import LoggedRun
+from console.core.record.computers import computer_of
 from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 
@@ -100,13 +101,11 @@ def _transport(run: RunView, settings: Settings) -> tuple[str, ...]:
 
 
 def _same_machine(experiment: Experiment, run: RunView, settings: Settings) -> tuple[str, ...]:
-    nodes = [node for node in run.nodes if node in experiment.nodes]
-    boots = {str(experiment.nodes[node].facts.get("boot_id") or node) for node in nodes}
-    if len(nodes) < 2 or (len(boots) == len(nodes) and not experiment.profile.embedded):
+    if len({computer_of(experiment, node) for node in run.nodes}) == len(run.nodes):
         return ()
     if settings.use_cpu:
         return ("nodes of this run share one computer: they slow each other down",)
-    devices = [experiment.profile.node(node).gpu for node in nodes]
+    devices = [experiment.profile.node(node).gpu for node in run.nodes]
     if len(set(devices)) < len(devices):
         return ("nodes of this run share a computer, perhaps a device: its peak may count more than once",)
     return ("the nodes of this run are devices of one computer: nothing crosses a network between them",)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from console.core.ledger.of_lab import architecture_of
+from console.core.record.computers import one_computer
 from console.core.record.experiment import Experiment
 from console.core.record.gaps import Both, degradation
 
@@ -29,15 +30,9 @@ def differences(experiment: Experiment) -> tuple[Difference, ...]:
         "cpu": settings.use_cpu,
         "small model": shapes is None or not SEVEN_B[0] <= shapes.parameters.total <= SEVEN_B[1],
         "not lora": settings.tuner != "lora",
-        "one computer": one_computer(experiment),
+        "one computer": one_computer(experiment, experiment.nodes),
     }
     return tuple(name for name, differs in found.items() if differs)
-
-
-def one_computer(experiment: Experiment) -> bool:
-    """The nodes are said, or seen by their boot id, to be one machine."""
-    boots = [boot for node in experiment.nodes.values() if (boot := node.facts.get("boot_id"))]
-    return len(experiment.nodes) > 1 and (experiment.profile.embedded or len(set(boots)) < len(boots))
 
 
 def whose_figures(experiment: Experiment) -> Both:
