@@ -8,7 +8,7 @@ from console.core.record.events import Choice
 
 _LASTING = re.compile(
     r"ModuleNotFoundError|ImportError|No module named|undefined symbol|no kernel image"
-    r"|cannot open shared object|command not found|No such file or directory"
+    r"|cannot open shared object|command not found|No such file or directory|\bexit 12[67]\b"
 )
 _PASSING = re.compile(
     r"no contact|[Cc]onnection (?:refused|reset)|EADDRINUSE|[Aa]ddress already in use|rendezvous port"

@@ -13,6 +13,7 @@ from console.engine.choices import lasting, passing, stop_lab
         "ImportError: libcudart.so.13: cannot open shared object file: No such file or directory",
         "RuntimeError: no kernel image is available for execution on the device",
         "bash: nvcc: command not found",
+        "megatron sft, one process, TP 1: node-a exit 127",
     ],
 )
 def test_what_stays_missing(error: str) -> None:

@@ -1,5 +1,7 @@
 """The cause of a failure, over one log and over those of several nodes."""
 
+import pytest
+
 from console.core.reading.failure import failure_cause
 from console.core.reading.trainlog import read_whole
 from tests.reading.samples import log
@@ -80,6 +82,28 @@ def test_an_exception_line_without_frames() -> None:
     (seen,) = read_whole(b"[rank0]: ValueError: global batch size (16) is odd\n").tracebacks
     assert (seen.framed, seen.rank, seen.kind) == (False, 0, "ValueError")
     assert seen.message == "global batch size (16) is odd"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            b"/opt/train/bin/python3: Error while finding module specification for 'swift.cli.main' "
+            b"(ModuleNotFoundError: No module named 'swift')\n",
+            "ModuleNotFoundError: No module named 'swift'",
+        ),
+        (b"python3.12: No module named torch\n", "ModuleNotFoundError: No module named torch"),
+    ],
+    ids=["its package", "the module"],
+)
+def test_a_module_that_cannot_be_started_is_the_cause(line: bytes, words: str) -> None:
+    cause = failure_cause({"a": read_whole(line)})
+    assert cause is not None
+    assert cause.words == words
+
+
+def test_a_module_that_a_library_does_without_is_no_cause() -> None:
+    assert failure_cause({"a": read_whole(b"WARNING fused: No module named apex\n")}) is None
 
 
 def test_a_last_line_without_an_end_is_read() -> None:

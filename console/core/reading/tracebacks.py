@@ -13,8 +13,9 @@ from console.core.reading.lines import excerpt
 TRACEBACK_MARK = b"Traceback (most recent call last)"
 TERMINATE_MARK = b"terminate called after throwing an instance of"
 EXCEPTION_MARKS = (b"Error: ", b"Exception: ")
+NO_MODULE_MARK = b": No module named "
 
-TRACEBACK_MARKS = (TRACEBACK_MARK, TERMINATE_MARK, *EXCEPTION_MARKS)
+TRACEBACK_MARKS = (TRACEBACK_MARK, TERMINATE_MARK, *EXCEPTION_MARKS, NO_MODULE_MARK)
 
 MOST_LINES = 3000
 MOST_STRANGERS = 60
@@ -31,6 +32,11 @@ _BARE = re.compile(
     r"|Attribute|Index|Memory|Connection|Timeout|ZeroDivision|Unicode\w*|Name|Recursion|System)Error"
     r"): (.*)$"
 )
+_NOT_STARTED = re.compile(
+    r"\S*python[\d.]*: (?:Error while finding module specification for .* \((\w+Error): (.*)\)$"
+    r"|(No module named \S.*))"
+)
+"""What `python -m` says of a module that it can't start: a line of its own, with no traceback."""
 _WRAPPER = re.compile(r"(?:ChildFailedError|ProcessRaisedException|ProcessExitedException)$")
 _SECONDARY_KIND = re.compile(r"(?:SignalException|KeyboardInterrupt)$")
 _SECONDARY = re.compile(
@@ -125,10 +131,13 @@ class TracebackReader:
     def _bare(
         self, rank: int | None, text: str, start_byte: int, end_byte: int, line: int
     ) -> Traceback | None:
-        match = _BARE.match(text)
-        if match is None:
+        if match := _BARE.match(text):
+            kind, message = match[1], match[2]
+        elif match := _NOT_STARTED.match(text):
+            kind, message = match[1] or ModuleNotFoundError.__name__, match[2] or match[3]
+        else:
             return None
-        return _traceback(match[1], match[2], rank, excerpt(text), False, start_byte, end_byte, line)
+        return _traceback(kind, message, rank, excerpt(text), False, start_byte, end_byte, line)
 
     def _close(
         self, rank: int | None, end_byte: int, kind: str = "unfinished traceback", message: str | None = None
