@@ -45,8 +45,10 @@ class Wish:
 async def conduct(wish: Wish) -> int:
     """The experiment to its end; returns the exit code. Raises `LabError`."""
     wish.folder.mkdir(parents=True, exist_ok=True)
-    with ExperimentLock(wish.folder):
-        recorder = open_recorder(wish.folder, wish.files, only=wish.only, window_hours=wish.window_hours)
+    with (
+        ExperimentLock(wish.folder),
+        open_recorder(wish.folder, wish.files, only=wish.only, window_hours=wish.window_hours) as recorder,
+    ):
         if recorder.experiment.outcome is not None:
             _export(recorder.experiment, wish)
             return CODES[recorder.experiment.outcome]

@@ -126,15 +126,14 @@ async def _look(files: LabFiles, folder: Path, action: Action) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         if not exists(folder):
             folder = Path(scratch) / folder.name
-        recorder = open_recorder(folder, files, read_only=True)
-        async with assembled(files.profile, folder) as crew:
-            return await action(Hands(recorder, crew))
+        with open_recorder(folder, files, read_only=True) as recorder:
+            async with assembled(files.profile, folder) as crew:
+                return await action(Hands(recorder, crew))
 
 
 async def _act(files: LabFiles, folder: Path, action: Action) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    with ExperimentLock(folder):
-        recorder = open_recorder(folder, files)
+    with ExperimentLock(folder), open_recorder(folder, files) as recorder:
         recorder.listen(printer(as_json=False))
         async with assembled(files.profile, folder, recorder=recorder) as crew:
             return await action(Hands(recorder, crew))

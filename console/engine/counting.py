@@ -45,27 +45,30 @@ def count_again(folder: Path) -> tuple[str, ...]:
     not the one that was recorded, `JournalError`.
     """
     with ExperimentLock(folder):
-        journal = Journal(folder)
-        recorder = Recorder(journal, fold(event for _, event in journal.events()))
-        experiment = recorder.experiment
-        if experiment.outcome is None:
-            raise InputError(
-                f"{folder} holds an experiment that goes on",
-                why="the console that works on it counts its rows",
-                next_step="count again when it is closed",
-            )
-        runs = {config: experiment.runs[row.run] for config, row in experiment.rows.items()}
-        for run in runs.values():
-            _check_logs(folder, run)
-        changed = []
-        for config, row in experiment.rows.items():
-            run = runs[config]
-            counted = count(recorder, run, logs_of(recorder, run))
-            if counted != row:
-                recorder.record(ev.RowRecorded(at=recorder.now(), run=run.id, row=counted))
-                changed.append(config)
-        journal.close()
-    return tuple(changed)
+        with Journal(folder, read_only=True) as journal:
+            kept = Recorder(journal, fold(event for _, event in journal.events()))
+            changed = _counted_differently(kept)
+        if changed:
+            with Recorder(Journal(folder), kept.experiment) as recorder:
+                for row in changed:
+                    recorder.record(ev.RowRecorded(at=recorder.now(), run=row.run, row=row))
+    return tuple(row.id for row in changed)
+
+
+def _counted_differently(recorder: Recorder) -> tuple[Row, ...]:
+    """The rows as they come out now, of those that came out otherwise before."""
+    experiment, folder = recorder.experiment, recorder.journal.folder
+    if experiment.outcome is None:
+        raise InputError(
+            f"{folder} holds an experiment that goes on",
+            why="the console that works on it counts its rows",
+            next_step="count again when it is closed",
+        )
+    runs = [experiment.runs[row.run] for row in experiment.rows.values()]
+    for run in runs:
+        _check_logs(folder, run)
+    counted = (count(recorder, run, logs_of(recorder, run)) for run in runs)
+    return tuple(row for row in counted if row != experiment.rows[row.id])
 
 
 def _check_logs(folder: Path, run: RunView) -> None:

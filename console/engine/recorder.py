@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Self
 
 from console.core.record.events import Event, ExperimentOpened, Noted
 from console.core.record.experiment import Experiment
@@ -16,7 +16,10 @@ def utc_now() -> datetime:
 
 
 class Recorder:
-    """Appends events, keeps the current state, tells the listeners. Its clock stamps every event."""
+    """Appends events, keeps the current state, tells the listeners. Its clock stamps every event.
+
+    Used as a context: the journal is closed at its end.
+    """
 
     def __init__(
         self, journal: Journal, experiment: Experiment, *, now: Callable[[], datetime] = utc_now
@@ -34,6 +37,12 @@ class Recorder:
         experiment = Experiment.opened(opened)
         journal.append(opened)
         return cls(journal, experiment, now=now)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.journal.close()
 
     @property
     def experiment(self) -> Experiment:

@@ -2,11 +2,13 @@
 
 `experiment.sqlite3` holds `events` (one row, one transaction each) and `samples`. A commit is on disk before
 `append` returns (`synchronous=FULL` under WAL): what was shown can't be lost, however the console ends.
+A writer that closes leaves one file, which can be read anywhere and stays as it is. `-wal` and `-shm` lie
+beside it only while a console works, or after one that was killed.
 """
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -59,9 +61,12 @@ class Journal:
             if path.exists():
                 _examine(path, read_only)
             self._db = _open_to_read(path) if read_only else _open(path)
+            self._writes = not read_only
         except sqlite3.Error as error:
             raise JournalError(
-                f"the journal {path} can't be opened", why=str(error), next_step="see disk room and rights"
+                f"the journal {path} can't be opened",
+                why=str(error),
+                next_step="see disk room and rights, or copy the whole folder to where you may write",
             ) from None
 
     def __enter__(self) -> Self:
@@ -76,6 +81,12 @@ class Journal:
         self.close()
 
     def close(self) -> None:
+        """A writer leaves one file; while another looks on, `-wal` stays beside it, with nothing in it."""
+        if self._writes:
+            with suppress(sqlite3.Error):  # refused, the journal is whole as it is
+                self._db.execute("PRAGMA busy_timeout=0")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._db.execute("PRAGMA journal_mode=DELETE")
         self._db.close()
 
     def append(self, event: Event) -> int:
@@ -164,14 +175,32 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
-    """A foreign journal may lie on a read-only disk, where WAL can't be read without `immutable`."""
+    """Raises `sqlite3.Error`."""
     uri = path.resolve().as_uri()
     try:
-        db = sqlite3.connect(f"{uri}?mode=ro", uri=True)
-        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        return _connected(f"{uri}?mode=ro")
     except sqlite3.OperationalError:
-        db = sqlite3.connect(f"{uri}?immutable=1", uri=True)
+        # WAL needs files beside it, which a read-only folder refuses. `immutable` does without them, and
+        # without what they hold.
+        if _holds_more(path):
+            raise
+        return _connected(f"{uri}?immutable=1")
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    db = sqlite3.connect(uri, uri=True)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
+
+
+def _holds_more(path: Path) -> bool:
+    """Whether the files beside it hold something that the journal itself lacks."""
+    beside = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
+    return any(file.exists() and file.stat().st_size for file in beside)
 
 
 def _examine(path: Path, read_only: bool) -> None:

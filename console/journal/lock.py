@@ -21,8 +21,15 @@ class ExperimentLock:
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
-        """Take the lock. Raises `JournalError` naming the holder's pid and host."""
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Take the lock. Raises `JournalError`: who holds it, by pid and host, or why it can't be taken."""
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalError(
+                f"{self._path.parent} can't be worked on",
+                why=error.strerror or str(error),
+                next_step="copy the whole folder to where you may write",
+            ) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,13 +1,16 @@
 """The journal: durable, append-only, one writer, any number of readers."""
 
+import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -18,6 +21,7 @@ from console.journal.journal import FILE
 from console.journal.lock import ExperimentLock
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOBODY = 65534
 
 
 def noted(words: str) -> Noted:
@@ -66,15 +70,24 @@ while True:
 """
 
 
-def test_killed_writer_loses_nothing_that_was_shown(tmp_path: Path) -> None:
+def kill_a_writer(folder: Path) -> list[int]:
+    """Let one write until it is killed; the numbers of the events that it has shown."""
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
     ) as writer:
         assert writer.stdout is not None
         shown = [int(writer.stdout.readline()) for _ in range(50)]
         writer.send_signal(signal.SIGKILL)
-        shown += [int(line) for line in writer.stdout.read().split("\n") if line.strip()]
-    kept = [int(event.words) for event in read_journal(tmp_path)]
+        return shown + [int(line) for line in writer.stdout.read().split("\n") if line.strip()]
+
+
+def words(folder: Path) -> list[str]:
+    return [event.words for event in read_journal(folder) if isinstance(event, Noted)]
+
+
+def test_killed_writer_loses_nothing_that_was_shown(tmp_path: Path) -> None:
+    shown = kill_a_writer(tmp_path)
+    kept = [int(number) for number in words(tmp_path)]
     assert kept[: len(shown)] == shown
     assert kept == list(range(len(kept)))
 
@@ -86,6 +99,113 @@ def test_reader_beside_a_writer(tmp_path: Path) -> None:
             assert len(list(reader.events())) == 1
             writer.append(noted("two"))
             assert [event.words for _, event in reader.events(after=1)] == ["two"]
+
+
+def test_a_reader_from_before_the_console_started_sees_its_events(tmp_path: Path) -> None:
+    with Journal(tmp_path) as first:
+        first.append(noted("one"))
+    with Journal(tmp_path, read_only=True) as reader:
+        assert len(list(reader.events())) == 1
+        with Journal(tmp_path) as second:
+            second.append(noted("two"))
+            assert [event.words for _, event in reader.events(after=1)] == ["two"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that other users may look into, unlike `tmp_path`."""
+    with TemporaryDirectory() as parent:
+        Path(parent).chmod(0o755)
+        folder = Path(parent) / "experiment"
+        folder.mkdir()
+        yield folder
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """Who may only read; root, whom no permission stops, is another user meanwhile."""
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o755)
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Bytes and time of the last change of every file."""
+    return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+
+
+def test_a_closed_journal_is_one_file_that_reading_leaves_alone(folder: Path) -> None:
+    with Journal(folder) as journal:
+        journal.append(noted("one"))
+    before = contents(folder)
+    assert list(before) == [FILE]
+    assert words(folder) == ["one"]
+    with unwritable(folder):
+        assert words(folder) == ["one"]
+    assert contents(folder) == before
+
+
+def test_closed_while_another_looks_on_the_file_alone_holds_everything(tmp_path: Path) -> None:
+    with Journal(tmp_path / "seen") as journal:
+        journal.append(noted("one"))
+        with Journal(tmp_path / "seen", read_only=True) as reader:
+            assert len(list(reader.events())) == 1
+            journal.append(noted("two"))
+            journal.close()
+            (tmp_path / "copy").mkdir()
+            shutil.copy(tmp_path / "seen" / FILE, tmp_path / "copy")
+            assert [event.words for _, event in reader.events(after=1)] == ["two"]
+    assert words(tmp_path / "copy") == ["one", "two"]
+
+
+def test_who_may_only_read_sees_what_a_living_console_writes(folder: Path) -> None:
+    with Journal(folder) as writer:
+        writer.append(noted("one"))
+        with unwritable(folder):
+            reader = Journal(folder, read_only=True)
+        writer.append(noted("two"))
+        with reader, unwritable(folder):
+            assert [event.words for _, event in reader.events()] == ["one", "two"]
+
+
+def test_who_may_only_read_sees_all_that_a_killed_console_wrote(folder: Path) -> None:
+    shown = kill_a_writer(folder)
+    assert (folder / f"{FILE}-wal").stat().st_size
+    before = contents(folder)
+    with unwritable(folder):
+        assert words(folder)[: len(shown)] == [str(number) for number in shown]
+    assert contents(folder) == before
+
+
+def test_a_journal_that_can_be_read_in_part_only_is_not_read(folder: Path) -> None:
+    kill_a_writer(folder)
+    (folder / f"{FILE}-shm").unlink()
+    with unwritable(folder), pytest.raises(JournalError, match="can't be opened") as told:
+        read_journal(folder)
+    assert "copy the whole folder" in told.value.render()
+    assert len(words(folder)) >= 50
+
+
+def test_a_journal_left_in_wal_mode_with_nothing_beside_it_can_be_read(folder: Path) -> None:
+    with Journal(folder) as journal:
+        journal.append(noted("one"))
+    with closing(sqlite3.connect(folder / FILE)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    with unwritable(folder):
+        assert words(folder) == ["one"]
+    assert [file.name for file in folder.iterdir()] == [FILE]
+
+
+def test_a_folder_that_is_only_readable_is_not_worked_on(folder: Path) -> None:
+    with unwritable(folder), pytest.raises(JournalError, match="can't be worked on"), ExperimentLock(folder):
+        pass
 
 
 def test_second_console_is_told_who_holds_it(tmp_path: Path) -> None:
