@@ -9,7 +9,7 @@ import typer
 
 from console import __version__
 from console.cli import doctor, export, lab, ledger, parse_log, plan, recount, service
-from console.cli.telling import told
+from console.cli.telling import tell_trouble, told
 
 app = typer.Typer(
     help="Runs a fine-tuning lab on borrowed machines and gives them back healthy.",
@@ -51,6 +51,8 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
+    except OSError as error:  # of help and version
+        sys.exit(tell_trouble(error))
 
 
 def _mend_streams() -> None:

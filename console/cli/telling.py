@@ -14,7 +14,7 @@ import typer
 
 from console.core.errors import InputError, LabError
 
-_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Troubles of this computer's disk that no other argument would avoid."""
 
 _MESSAGES = 2
@@ -37,14 +37,24 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
             drop_output()
             code = 128 + signal.SIGPIPE
         except OSError as error:
-            print(f"{error.strerror or error}: {error.filename or ''}", file=sys.stderr)
-            print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
-            code = LabError.exit_code if error.errno in _MACHINE else InputError.exit_code
+            code = tell_trouble(error)
         except Exception as error:  # noqa: BLE001 - the last net: a user never sees a traceback
             code = _unforeseen(error)
         raise typer.Exit(code)
 
     return run
+
+
+def tell_trouble(error: OSError) -> int:
+    """Say what this computer refused, and to which file; returns the exit code.
+
+    Of what meets a disk, only a stream has no name.
+    """
+    on_disk = error.errno in _DISK
+    file = error.filename or ("standard output" if on_disk else None)
+    print(f"{error.strerror or error}" + (f": {file}" if file else ""), file=sys.stderr)
+    print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
+    return LabError.exit_code if on_disk else InputError.exit_code
 
 
 def drop_output() -> None:

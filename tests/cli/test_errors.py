@@ -155,3 +155,11 @@ def test_closed_streams(desk: Path, shell: str, call: str, code: int) -> None:
     assert done.returncode == code, done.stderr
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("call", ["plan embedded", "ledger cost --hours 4", "--help", "--version"])
+def test_output_without_room(desk: Path, call: str) -> None:
+    done = called(*call.split(), shell='"$@" > /dev/full')
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.startswith(b"No space left on device: standard output\n")
+    assert b"Traceback" not in done.stderr
