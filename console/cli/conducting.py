@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.cli.files import read_rules
+from console.cli.sources import told_unsound
 from console.cli.telling import drop_output
 from console.core.errors import LabError
+from console.core.record.acceptance import Lang
 from console.core.record.events import Event, event_json
 from console.core.record.experiment import Experiment
 from console.core.record.timeline import line_of
@@ -37,7 +39,7 @@ class Wish:
     only: tuple[str, ...] = ()
     headless: bool = True
     as_json: bool = False
-    lang: str = "en"
+    lang: Lang = "en"
     window_hours: float | None = None
     accept_new: bool = False
 
@@ -124,7 +126,7 @@ def unforeseen(error: BaseException) -> LabError:
 def printer(as_json: bool) -> Callable[[Experiment, Event], None]:
     """One line per event: JSON of every event, or the timeline's words.
 
-    A reader that goes away does not end the lab: everything is in the journal.
+    Output that goes nowhere any more does not end the lab: everything is in the journal.
     """
 
     def show(experiment: Experiment, event: Event) -> None:
@@ -133,9 +135,11 @@ def printer(as_json: bool) -> Callable[[Experiment, Event], None]:
             return
         try:
             print(text, flush=True)
-        except BrokenPipeError:
+        except OSError as error:
             drop_output()
-            print("nobody reads any more; the lab goes on", file=sys.stderr)
+            gone = isinstance(error, BrokenPipeError)
+            why = "nobody reads any more" if gone else f"{error.strerror}: standard output"
+            print(f"{why}; the lab goes on", file=sys.stderr)
 
     return show
 
@@ -150,7 +154,8 @@ def _told(event: Event) -> str | None:
 
 
 def _export(experiment: Experiment, wish: Wish) -> None:
-    written = export(experiment, wish.folder / "exports", lang="zh" if wish.lang == "zh" else "en")
+    unsound = told_unsound(experiment, wish.folder)
+    written = export(experiment, wish.folder / "exports", lang=wish.lang, unsound=unsound)
     if wish.as_json:
         print(json.dumps({"kind": "exported", "files": [str(path) for path in written]}), flush=True)
         return

@@ -7,29 +7,34 @@ import typer
 
 from console.cli.files import folder_to_read
 from console.cli.options import ExperimentName, Lang, known_lang
+from console.cli.sources import told_unsound
 from console.core.errors import InputError
 from console.engine.replay import ReadSession
 from console.report.export import FORMATS, Format, export, rendered
-from console.report.sources import unsound_sources
 
 
 def export_command(
     experiment: ExperimentName,
-    form: Annotated[str, typer.Option("--format", help="json, csv, md or html; printed, not written.")] = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to write all formats to.")] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="json, csv, md or html alone; printed unless --out is given.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where to write all formats, or the one of --format."),
+    ] = None,
     lang: Lang = "en",
 ) -> int:
     """Record sheet and one page in any format."""
     language = known_lang(lang)
+    formats = (_format(form),) if form else FORMATS
     folder = folder_to_read(experiment)
-    state = ReadSession(folder).experiment
-    unsound = unsound_sources(state, folder)
-    for one in unsound:
-        typer.echo(f"a source is not as recorded: {one.file}: {one.fault}", err=True)
-    if form:
-        typer.echo(rendered(state, _format(form), language, unsound))
+    with ReadSession(folder) as session:
+        state = session.experiment
+    unsound = told_unsound(state, folder)
+    if form and out is None:
+        typer.echo(rendered(state, formats[0], language, unsound))
         return 0
-    for path in export(state, out or folder / "exports", lang=language, unsound=unsound):
+    for path in export(state, out or folder / "exports", formats, language, unsound):
         typer.echo(str(path))
     return 0
 

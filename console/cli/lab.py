@@ -18,12 +18,14 @@ from console.cli.options import (
     Out,
     ProfileName,
     WindowLength,
+    again_in,
     chosen,
     known_lang,
     parse_window,
     require_terminal,
 )
 from console.cli.program import program, require_training
+from console.cli.sources import told_unsound
 from console.cli.watching import stream_events, watch_on_screens
 from console.core.record.events import event_json
 from console.engine.replay import ReadSession
@@ -97,16 +99,18 @@ def replay(
     lang: Lang = "en",
 ) -> int:
     """Look at a finished or foreign experiment as it went."""
-    folder = folder_to_read(experiment)
-    if as_json:
-        _print_events(folder, until)
-        return 0
+    folder, language = folder_to_read(experiment), known_lang(lang)
+    command = f"{program()} replay {shlex.quote(experiment)}"
+    if not as_json:
+        require_terminal(f"{command} --json")
     with ReadSession(folder, until=until) as session:
-        language = known_lang(lang)
-        require_terminal(f"{program()} replay {shlex.quote(experiment)} --json")
+        told_unsound(session.experiment, folder)
+        if as_json:
+            _print_events(folder, until)
+            return 0
         from console.tui.app import LabApp
 
-        app = LabApp(session, language, return_command=f"{program()} replay {shlex.quote(experiment)}")
+        app = LabApp(session, language, return_command=command + again_in(language))
         app.run()
         app.raise_fault()
     return 0
@@ -126,14 +130,15 @@ def _run(
 ) -> int:
     files = read_lab(profile)
     folder = folder_to_open(files, out)
+    language = known_lang(lang)
     wish = Wish(
         files=files,
         folder=folder,
-        command=f"{command} --out {shlex.quote(str(folder))}",
+        command=f"{command} --out {shlex.quote(str(folder))}" + again_in(language),
         only=chosen(only),
         headless=headless,
         as_json=as_json,
-        lang=known_lang(lang),
+        lang=language,
         window_hours=parse_window(window),
         accept_new=accept_new,
     )

@@ -53,6 +53,11 @@ def known_lang(lang: str) -> Language:
     raise InputError(f"--lang {lang}", why="not a language of the console", next_step="en or zh")
 
 
+def again_in(lang: Language) -> str:
+    """The option that asks for this language once more, at the end of a command that is shown."""
+    return "" if lang == "en" else f" --lang {lang}"
+
+
 def require_terminal(instead: str) -> None:
     """See that screens can be drawn and keys read; `instead` works without. Raises `InputError`."""
     # Textual reads keys from stdin and draws on stderr, so that stdout may go elsewhere.

@@ -1,9 +1,12 @@
 """`lab recount`: the rows of a closed experiment once more, by the rules of this version."""
 
+import shlex
+
 import typer
 
 from console.cli.files import folder_to_read
 from console.cli.options import ExperimentName
+from console.cli.program import program
 from console.engine.counting import count_again
 
 
@@ -13,7 +16,7 @@ def recount_command(experiment: ExperimentName) -> int:
     changed = count_again(folder)
     if changed:
         typer.echo(f"counted anew: {', '.join(changed)}; the journal keeps what was there before")
-        typer.echo(f"write the sheet again with:  lab export {experiment}")
+        typer.echo(f"write the sheet again with:  {program()} export {shlex.quote(str(folder))}")
     else:
         typer.echo("every row comes out as it was")
     return 0

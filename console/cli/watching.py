@@ -7,20 +7,23 @@ import shlex
 import sys
 from pathlib import Path
 
+from console.cli.options import again_in
 from console.cli.program import program
+from console.core.record.acceptance import Lang
 from console.core.record.events import ExperimentClosed, event_json
 from console.engine.replay import WATCH_SECONDS, WatchSession
 from console.journal import Journal
 
 
-async def watch_on_screens(folder: Path, lang: str) -> None:
+async def watch_on_screens(folder: Path, lang: Lang) -> None:
     """The screens over what another console does, until they are left. Raises `JournalError`."""
     from console.tui.app import LabApp
 
     with WatchSession(folder) as session:
         follower = asyncio.create_task(session.follow(), name="follower")
         try:
-            app = LabApp(session, lang, return_command=f"{program()} watch {shlex.quote(str(folder))}")
+            command = f"{program()} watch {shlex.quote(str(folder))}" + again_in(lang)
+            app = LabApp(session, lang, return_command=command)
             await app.run_async()
             app.raise_fault()
         finally:
