@@ -120,7 +120,7 @@ def test_a_rank_that_waits_for_data_is_not_hanging():
         watched.facts("node-a", [moving("Map", second, 1500)], float(second))
     watched.tick(400.0)
     assert [(finding.id, finding.node) for finding in watched.active] == [("waiting-for-data", "node-b")]
-    assert "node-a prepares data (Map 65 of 1500)" in watched.active[0].seen
+    assert "node-a prepares data (Map 65/1500)" in watched.active[0].seen
     watched.facts("node-a", [step(1)], 401.0)
     assert watched.active == ()
 

@@ -1,9 +1,12 @@
 """The rule file: what is refused, and how findings behave over time."""
 
+import re
+
 import pytest
 
 from console.core.errors import InputError
-from console.core.reading.rules import Rules, SymptomCondition, load_rules
+from console.core.reading.findings import Finding
+from console.core.reading.rules import FindingRule, Rules, SymptomCondition, load_rules
 from tests.reading import test_diagnosis_losses as losses
 from tests.reading import test_diagnosis_machines as machines
 from tests.reading import test_diagnosis_signatures as signatures
@@ -11,6 +14,10 @@ from tests.reading import test_diagnosis_silence as silence
 from tests.reading.diagnosing import PAIR, ROOT, RULES, diagnosis, step
 
 SHIPPED = (ROOT / "checklists" / "diagnosis.yaml").read_text(encoding="utf-8")
+
+CHINESE = re.compile("[\u4e00-\u9fff]")
+WORD = re.compile("[a-z]{2}")
+FIGURE = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 CASES = {
     "memory-climbing": (
@@ -118,6 +125,7 @@ def test_every_rule_has_a_case_that_fires_and_one_that_does_not():
         ("pattern: 'Expected to mark", "pattern: '(Expected to mark", "regular expression"),
         ('contains: ["EADDRINUSE"]', "contains: []", "contains"),
         ("first_action:", "first_step:", "first_"),
+        ("title_zh:", "title_cn:", "title_"),
         ("version: 1", "version: [1", "not YAML"),
     ],
 )
@@ -139,6 +147,34 @@ def test_every_text_can_be_shown_and_every_link_is_one():
         assert rule.facts.startswith("https://")
         assert rule.title
         assert rule.first_action.endswith(".")
+
+
+@pytest.mark.parametrize("rule", RULES.findings, ids=lambda rule: rule.id)
+def test_every_rule_speaks_chinese_with_the_same_figures(rule: FindingRule):
+    assert CHINESE.search(rule.title_zh)
+    assert rule.first_action_zh.endswith("。")
+    if WORD.search(FIGURE.sub("", rule.seen)):
+        assert CHINESE.search(rule.seen_zh or "")
+    figures = {name.removesuffix("_zh") for name in FIGURE.findall(rule.seen_zh or rule.seen)}
+    assert figures == set(FIGURE.findall(rule.seen))
+
+
+def test_a_finding_is_said_in_either_language():
+    watched = diagnosis(PAIR)
+    watched.facts("node-b", [step(number, 2.0) for number in range(1, 61)], 60.0)
+    (finding,) = watched.active
+    assert finding.said("en") == (finding.title, finding.seen, finding.first_action)
+    assert finding.said("zh").title == "损失不下降"
+    assert finding.said("zh").seen == "最初几步为 2，到第 60 步为 2"
+    assert finding.said("zh").first_action.endswith("再提高学习率。")
+
+
+def test_a_finding_of_an_old_journal_is_said_in_english():
+    watched = diagnosis(PAIR)
+    watched.facts("node-b", [step(3, 0.0, float("nan"))], 5.0)
+    kept = watched.active[0].model_dump(exclude={"title_zh", "seen_zh", "first_action_zh"})
+    old = Finding.model_validate(kept)
+    assert old.said("zh") == old.said("en")
 
 
 def test_the_searched_literals_are_those_of_the_patterns():

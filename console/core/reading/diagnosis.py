@@ -201,4 +201,7 @@ def _finding(rule: FindingRule, seen: Seen, at: float) -> Finding:
         line=fact.line if fact is not None else None,
         start_byte=fact.start_byte if fact is not None else None,
         end_byte=fact.end_byte if fact is not None else None,
+        title_zh=rule.title_zh,
+        seen_zh=(rule.seen_zh or rule.seen).format(**seen.values),
+        first_action_zh=rule.first_action_zh,
     )

@@ -1,7 +1,7 @@
 """The values of diagnosis: what it is told, and what it answers."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,8 +13,16 @@ SEVERITIES: tuple[Severity, ...] = ("failure", "warning", "note")
 """Worst first."""
 
 
+class Said(NamedTuple):
+    """A finding in one language."""
+
+    title: str
+    seen: str
+    first_action: str
+
+
 class Finding(BaseModel):
-    """One thing that is wrong now, and what to do first.
+    """One thing that is wrong now, and what to do first. An old journal's findings lack the Chinese.
 
     `since` is the time it was raised, on the caller's clock. `line`, `start_byte`, `end_byte` name the log
     text it rests on, if it rests on one; that log is the one of `node`.
@@ -34,6 +42,15 @@ class Finding(BaseModel):
     line: int | None = None
     start_byte: int | None = None
     end_byte: int | None = None
+    title_zh: str = ""
+    seen_zh: str = ""
+    first_action_zh: str = ""
+
+    def said(self, lang: Literal["en", "zh"]) -> Said:
+        """In that language; in English where the journal has no Chinese."""
+        if lang == "zh" and self.title_zh:
+            return Said(self.title_zh, self.seen_zh, self.first_action_zh)
+        return Said(self.title, self.seen, self.first_action)
 
     @property
     def key(self) -> tuple[str, str | None]:

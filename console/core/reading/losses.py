@@ -89,12 +89,14 @@ def validation_rises(situation: Situation, parameters: Parameters, now: float) -
     last, previous = evals[-1].loss or 0.0, evals[-2].loss or 0.0
     if evals[-2].step <= best.step or min(last, previous) <= limit or last < previous:
         return ()
+    saved, saved_zh = _saved(situation, best)
     values = {
         "step": evals[-1].step,
         "loss": last,
         "best": best.loss,
         "best_step": best.step,
-        "saved": _saved(situation, best),
+        "saved": saved,
+        "saved_zh": saved_zh,
     }
     return (Seen(values, situation.step_node, evals[-1]),)
 
@@ -127,8 +129,12 @@ def _log_memory_climbs(situation: Situation, parameters: Parameters) -> Sequence
         return ()
     if values[-1] - values[0] < parameters["least_growth"] * values[0]:
         return ()
-    what = f"the training process went from {values[0]:.2f} to {values[-1]:.2f} GiB over {lines} logged steps"
-    return (Seen({"what": what}, situation.step_node, steps[-1]),)
+    first, last = f"{values[0]:.2f}", f"{values[-1]:.2f}"
+    what = {
+        "what": f"the training process went from {first} to {last} GiB over {lines} logged steps",
+        "what_zh": f"训练进程在 {lines} 个已记录的步中从 {first} 增至 {last} GiB",
+    }
+    return (Seen(what, situation.step_node, steps[-1]),)
 
 
 def _node_memory_climbs(situation: Situation, parameters: Parameters, now: float) -> Sequence[Seen]:
@@ -155,19 +161,29 @@ def _node_memory_climbs(situation: Situation, parameters: Parameters, now: float
         if peaks[1] - peaks[0] >= least and peaks[2] - peaks[1] >= least:
             grown = " → ".join(f"{peak / 2**30:.1f}" for peak in peaks)
             left = (total - peaks[2]) / max(1.0, (peaks[2] - peaks[0]) / 2) * window
-            what = f"used memory rose {grown} GiB; at this pace it is full in {left / 60:.0f} min"
-            seen.append(Seen({"what": what}, node.name))
+            minutes = f"{left / 60:.0f}"
+            what = {
+                "what": f"used memory rose {grown} GiB; at this pace it is full in {minutes} min",
+                "what_zh": f"已用内存增长 {grown} GiB；照此速度 {minutes} 分钟后耗尽",
+            }
+            seen.append(Seen(what, node.name))
     return seen
 
 
-def _saved(situation: Situation, best: EvalMetrics) -> str:
+def _saved(situation: Situation, best: EvalMetrics) -> tuple[str, str]:
+    """In English and in Chinese."""
     if best.step in situation.saved_steps:
-        return "it was saved"
+        return "it was saved", "它已保存"
     every = situation.expected.save_steps
     if not situation.saved_steps and every and best.step % every == 0:
-        return "it should have been saved"
+        return "it should have been saved", "它应已保存"
     near = sorted(situation.saved_steps, key=lambda step: abs(step - best.step))
-    return f"it was not saved; the nearest checkpoint is step {near[0]}" if near else "it was not saved"
+    if not near:
+        return "it was not saved", "它没有保存"
+    return (
+        f"it was not saved; the nearest checkpoint is step {near[0]}",
+        f"它没有保存；最近的检查点是第 {near[0]} 步",
+    )
 
 
 def _number(value: float | None) -> bool:

@@ -56,8 +56,12 @@ def slow_rank(situation: Situation, parameters: Parameters, now: float) -> Seque
     slowest = _outlier(clocks, low=True, ratio=parameters["clock_ratio"])
     if slowest is not None:
         name, value, others = slowest
-        words = f"its SM clock is {value / 1e9:.2f} GHz, the others' {others / 1e9:.2f} GHz"
-        return (Seen({"what": words}, name),)
+        own, usual = f"{value / 1e9:.2f} GHz", f"{others / 1e9:.2f} GHz"
+        what = {
+            "what": f"its SM clock is {own}, the others' {usual}",
+            "what_zh": f"它的 SM 频率为 {own}，其余为 {usual}",
+        }
+        return (Seen(what, name),)
     if situation.topology is not None and situation.topology.pp > 1:
         return ()
     powers = _means(situation, "gpu_power_watts", parameters, now)
@@ -65,8 +69,11 @@ def slow_rank(situation: Situation, parameters: Parameters, now: float) -> Seque
     if busiest is None:
         return ()
     name, value, others = busiest
-    words = f"it draws {value:.0f} W while the others wait at {others:.0f} W"
-    return (Seen({"what": words}, name),)
+    what = {
+        "what": f"it draws {value:.0f} W while the others wait at {others:.0f} W",
+        "what_zh": f"它的功率为 {value:.0f} W，其余在等待，功率为 {others:.0f} W",
+    }
+    return (Seen(what, name),)
 
 
 def trains_alone(situation: Situation, parameters: Parameters, now: float) -> Sequence[Seen]:
@@ -79,16 +86,22 @@ def trains_alone(situation: Situation, parameters: Parameters, now: float) -> Se
         for node in situation.nodes.values():
             world = node.world
             if world and node.step and world.rank > 0 and world.world_size > 1:
-                what = f"rank {world.rank} of {world.world_size} prints metrics of its own"
-                return (Seen({"what": what}, node.name, node.step),)
+                what = {
+                    "what": f"rank {world.rank} of {world.world_size} prints metrics of its own",
+                    "what_zh": f"{world.world_size} 个 rank 中的 rank {world.rank} 自行打印指标",
+                }
+                return (Seen(what, node.name, node.step),)
     reporting = [node for node in situation.nodes.values() if node.step is not None]
     for first, second in pairwise(reporting):
         one, other = first.step, second.step
         if one is None or other is None or one.step != other.step or one.loss is None or other.loss is None:
             continue
         if abs(one.loss - other.loss) > parameters["difference"] * max(abs(one.loss), abs(other.loss)):
-            what = f"step {one.step}: loss {one.loss} on {first.name}, {other.loss} on {second.name}"
-            return (Seen({"what": what}, second.name, other),)
+            what = {
+                "what": f"step {one.step}: loss {one.loss} on {first.name}, {other.loss} on {second.name}",
+                "what_zh": f"第 {one.step} 步损失：{first.name} 上 {one.loss}，{second.name} 上 {other.loss}",
+            }
+            return (Seen(what, second.name, other),)
     return ()
 
 

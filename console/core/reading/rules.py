@@ -87,14 +87,20 @@ Condition = Annotated[SymptomCondition | SampleCondition | WatchCondition, Field
 
 
 class FindingRule(_Model):
-    """`seen` is a template; the names it may use are what its condition provides."""
+    """`seen` is a template; the names it may use are what its condition provides.
+
+    `seen_zh` is left out where `seen` has no words of its own.
+    """
 
     id: str
     severity: Severity
     title: str
+    title_zh: str
     seen: str
+    seen_zh: str | None = None
     suspects: tuple[str, ...] = Field(min_length=1)
     first_action: str
+    first_action_zh: str
     facts: str
     when: Condition
 

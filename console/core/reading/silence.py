@@ -51,7 +51,7 @@ def waiting_for_data(situation: Situation, parameters: Parameters, now: float) -
             continue
         busy = _preparing(situation, node, parameters["recent_seconds"], now)
         if busy is not None and busy.bar is not None:
-            done = f"{busy.bar.done} of {busy.bar.total}" if busy.bar.total else str(busy.bar.done)
+            done = f"{busy.bar.done}/{busy.bar.total}" if busy.bar.total else str(busy.bar.done)
             values = {"seconds": quiet, "busy": busy.name, "what": f"{busy.bar.label} {done}"}
             seen.append(Seen(values, node.name))
     return seen
@@ -118,7 +118,8 @@ def peer_ended(situation: Situation, parameters: Parameters, now: float) -> Sequ
     for node in situation.nodes.values():
         limit = parameters["failed_seconds" if node.job == "failed" else "ended_seconds"]
         if running and node.job in OVER and now - node.job_since >= limit:
-            values = {"node": node.name, "how": node.job, "others": ", ".join(running)}
+            how_zh = "失败" if node.job == "failed" else "已结束"
+            values = {"node": node.name, "how": node.job, "how_zh": how_zh, "others": ", ".join(running)}
             return (Seen(values, node.name),)
     return ()
 
