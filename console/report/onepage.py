@@ -10,6 +10,7 @@ from console.report.answers import memory, speed
 from console.report.choice import choice
 from console.report.environment import node_lines
 from console.report.expectations import expectations
+from console.report.notes import notes
 from console.report.predicted import predicted
 from console.report.published import PUBLISHED, utilisation
 from console.report.redaction import Redactor
@@ -34,6 +35,7 @@ def _context(experiment: Experiment, lang: Lang) -> dict[str, Any]:
         "network": network_of(experiment),
         "predicted": predicted(experiment, lang),
         "rows": rows_in_order(experiment),
+        "notes": {row.id: notes(experiment, row, lang) for row in rows_in_order(experiment)},
         "ended_well": {row.id: ended_well(experiment, row) for row in rows_in_order(experiment)},
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
         "verdict": verdict(experiment, lang),

@@ -11,7 +11,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from console.core.record.acceptance import Lang
-from console.core.record.notes_zh import in_chinese
 from console.report import figures
 from console.report.redaction import Redactor
 
@@ -64,7 +63,6 @@ def _environment(redactor: Redactor) -> Environment:
         "percent": _ready(figures.percent),
         "times": _ready(figures.times),
         "short": short,
-        "in_chinese": in_chinese,
     }
     return environment
 

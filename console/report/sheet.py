@@ -15,6 +15,7 @@ from console.core.record.predictions import predictions
 from console.report.document import record_document
 from console.report.environment import node_lines
 from console.report.expectations import expectations
+from console.report.notes import notes
 from console.report.predicted import prediction_cells
 from console.report.redaction import Redactor
 from console.report.render import render
@@ -49,6 +50,7 @@ def sheet_markdown(experiment: Experiment, lang: Lang = "en", unsound: Sequence[
         "experiment": experiment,
         "profile": experiment.profile,
         "rows": rows_in_order(experiment),
+        "notes": {row.id: notes(experiment, row, lang) for row in rows_in_order(experiment)},
         "sources": {row.id: fresh_sources(row) for row in rows_in_order(experiment)},
         "unsound": {one.file: one.words(lang) for one in unsound},
         "without_row": {config: why[which] for config, why in without_row(experiment).items()},
