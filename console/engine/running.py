@@ -21,7 +21,7 @@ from console.engine.jobs_of_run import GONE, JobsOfRun
 from console.engine.listeners import Listeners
 from console.engine.recorder import Recorder
 from console.engine.watching import LogWatch, mirrored_log, relative_mirror
-from console.nodes.tail import MirrorProof
+from console.nodes.mirror import MirrorProof
 
 LOOK_SECONDS = 1.0
 ENDING_SECONDS = 15.0

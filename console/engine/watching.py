@@ -12,8 +12,10 @@ from console.core.record import events as ev
 from console.core.record.figures import Source
 from console.engine.recorder import Recorder
 from console.nodes.jobs import log_path
+from console.nodes.mirror import MirrorProof
 from console.nodes.ssh import Node
-from console.nodes.tail import MirrorProof, Tail, TailEvent
+from console.nodes.tail import Tail
+from console.nodes.tail_delivery import TailEvent
 
 READ_BLOCK = 1 << 18
 Told = Callable[[str, Sequence[fx.LogFact]], None]

@@ -20,6 +20,19 @@ class Mark:
     base: int = 0
 
 
+@dataclass(frozen=True)
+class MirrorProof:
+    """sha256 of mirror and node's file, taken over the same length."""
+
+    sha256: str
+    node_sha256: str
+    size_bytes: int
+
+    @property
+    def same(self) -> bool:
+        return self.sha256 == self.node_sha256
+
+
 class Mirror:
     """Offsets are those of the remote file. The size of the file is how far it goes: nothing else says so."""
 

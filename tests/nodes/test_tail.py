@@ -16,9 +16,10 @@ from support.proxy import Proxy
 from support.waiting import until
 
 from console.core.errors import NodeError
-from console.nodes import dial, remote, tail
+from console.nodes import dial, remote, tail_state
 from console.nodes.ssh import Node
 from console.nodes.tail import Tail
+from console.nodes.tail_frames import whole_frames
 
 Follow = Callable[..., "asyncio.Future[Followed]"]
 
@@ -128,7 +129,7 @@ async def test_a_reader_behind_a_dead_link_is_replaced(
 ) -> None:
     monkeypatch.setattr(dial, "KEEPALIVE_SECONDS", 1)
     monkeypatch.setattr(dial, "KEEPALIVE_COUNT", 1)
-    monkeypatch.setattr(tail, "_STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(tail_state, "_STALLED_SECONDS", 0.5)
     log = host.home / "log"
     log.write_bytes(b"start\n")
     async with Proxy(host.port) as proxy:
@@ -193,9 +194,9 @@ def test_data_frames_that_go_on_are_one_and_a_part_of_a_frame_waits() -> None:
     frames = [(b"O", 0, b"{}"), (b"D", 0, b"ab"), (b"D", 2, b"c"), (b"T", 0, b"{}"), (b"D", 0, b"d")]
     sent = b"".join(struct.pack(">cQI", kind, at, len(data)) + data for kind, at, data in frames)
     buffer = bytearray(sent[:-1])
-    assert tail._whole_frames(buffer) == [(b"O", 0, b"{}"), (b"D", 0, b"abc"), (b"T", 0, b"{}")]
+    assert whole_frames(buffer) == [(b"O", 0, b"{}"), (b"D", 0, b"abc"), (b"T", 0, b"{}")]
     buffer += sent[-1:]
-    assert tail._whole_frames(buffer) == [(b"D", 0, b"d")]
+    assert whole_frames(buffer) == [(b"D", 0, b"d")]
     assert not buffer
 
 

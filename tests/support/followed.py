@@ -4,7 +4,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from console.nodes.ssh import Node
-from console.nodes.tail import Tail, TailEvent
+from console.nodes.tail import Tail
+from console.nodes.tail_delivery import TailEvent
 from support.hosts import Host
 from support.processes import processes_with
 
