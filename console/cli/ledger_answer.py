@@ -8,6 +8,7 @@ from typing import Any, ParamSpec
 import typer
 
 from console.cli.ledger_groups import spread
+from console.cli.ledger_options import require_numbers
 from console.core.errors import InputError
 
 Arguments = ParamSpec("Arguments")
@@ -22,13 +23,17 @@ def one_line(error: InputError) -> str:
 
 
 def answers(command: Callable[Arguments, None]) -> Callable[..., int]:
-    """A command that returns its exit code and whose InputError becomes one line."""
+    """A command that returns its exit code and whose InputError becomes one line.
 
-    @spread
-    @functools.wraps(command)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
+    A number that no option can mean is refused, also where the command has no use for it.
+    """
+    spread_out = spread(command)
+
+    @functools.wraps(spread_out)
+    def run(**options: Any) -> int:
         try:
-            command(*args, **kwargs)
+            require_numbers(options)
+            spread_out(**options)
         except InputError as error:
             typer.echo(one_line(error), err=True)
             return error.exit_code

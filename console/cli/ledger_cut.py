@@ -23,7 +23,6 @@ from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.choose import TableRow, choose
 from console.core.ledger.feasible import Candidate, Question, candidates
-from console.core.ledger.numbers import require_positive
 from console.core.ledger.scenario import Situation, suggest
 from console.core.plan.placement import Advice, Group, advise, groups
 from console.core.plan.topology import (
@@ -113,7 +112,6 @@ def choose_command(
         return
     if device is None:
         raise InputError("no device", why="cuts are judged against its memory", next_step="--device GB10")
-    require_positive(devices=devices, sequence=seq or 1)
     per_node = devices_per_node or devices
     question = Question(
         architecture=subject.chosen().architecture,
@@ -125,7 +123,7 @@ def choose_command(
         sequence=seq or 2048,
         micro_batch=micro,
         global_batch=global_batch,
-        resident_bytes=gib_to_bytes("resident GiB", resident_gib),
+        resident_bytes=gib_to_bytes(resident_gib),
     )
     found = candidates(question)
     uncut = [c for c in found if c.topology.sizes.dense_cut * c.topology.sizes.ep == 1]

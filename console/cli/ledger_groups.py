@@ -8,7 +8,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from console.cli import ledger_options as given
 from console.core.ledger.methods import Batch, Method, Recompute
-from console.core.ledger.numbers import require_positive
 from console.core.plan.topology import ParallelSizes, Topology, derive
 
 Arguments = ParamSpec("Arguments")
@@ -145,6 +144,5 @@ class Batching:
 
     def over(self, sizes: ParallelSizes) -> tuple[Topology, Batch]:
         """Raises `InputError`."""
-        require_positive(dp=self.dp)
         topology = derive(self.dp * sizes.dense_cut, sizes)
         return topology, given.chosen_batch(self.seq, self.micro, self.global_batch, topology)

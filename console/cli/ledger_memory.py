@@ -50,7 +50,7 @@ def memory_command(
     memory = estimate(setup, target)
     payload, verdict = _payload(setup, memory), ""
     if target is not None:
-        room = room_on(target, resident_bytes=gib_to_bytes("resident GiB", resident_gib))
+        room = room_on(target, resident_bytes=gib_to_bytes(resident_gib))
         fit, reason = judge(memory, room)
         payload |= {"device": target.name, "free_bytes": room.free_bytes, "fit": fit, "fit_reason": reason}
         verdict = f"{target.name}: {fit}; {reason}"

@@ -1,7 +1,7 @@
 """Options of `lab ledger`, and what they read into."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import ceil, isfinite
 from pathlib import Path
@@ -16,7 +16,7 @@ from console.core.ledger.architecture import Architecture
 from console.core.ledger.flops import RecomputeKind
 from console.core.ledger.hf_config import read_config
 from console.core.ledger.methods import Batch, Method, MethodKind, Recompute
-from console.core.ledger.numbers import GIB, require_positive
+from console.core.ledger.numbers import GIB
 from console.core.plan.topology import ParallelSizes, Topology, micro_batches
 
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
@@ -60,6 +60,8 @@ Devices = Annotated[int, typer.Option("--devices", help="Devices taking part.")]
 
 Word = TypeVar("Word", bound=str)
 
+MAY_BE_ZERO = frozenset({"first", "last", "mtp", "resident_gib", "start_seconds", "service_away_hours"})
+"""Options of which there may be none; every other number is above 0."""
 LARGEST_BATCH = 10**9
 LARGEST_RANK = 1_000_000
 
@@ -126,7 +128,6 @@ def chosen_word(name: str, given: str, known: Iterable[Word]) -> Word:
 
 def chosen_method(name: str, rank: int, targets: str) -> Method:
     kind = chosen_word("method", name, METHODS)
-    require_positive(lora_rank=rank)
     if rank > LARGEST_RANK:
         raise InputError(f"lora rank {rank:.3g}", why=f"above {LARGEST_RANK:,}", next_step="lora rank 8")
     names = tuple(targets.replace(",", " ").split())
@@ -167,7 +168,6 @@ def chosen_sizes(
 
 def chosen_batch(sequence: int, micro: int, global_batch: int | None, topology: Topology) -> Batch:
     """The batch; without a global one, as many micro-batches as keep the pipeline full."""
-    require_positive(sequence=sequence, micro_batch=micro)
     for name, value in (("sequence", sequence), ("micro batch", micro), ("global batch", global_batch or 1)):
         if value > LARGEST_BATCH:
             raise InputError(
@@ -181,8 +181,20 @@ def chosen_batch(sequence: int, micro: int, global_batch: int | None, topology: 
     return Batch(sequence=sequence, micro_batch=micro, micro_batches=count)
 
 
-def gib_to_bytes(name: str, value: float) -> int:
-    """GiB, zero allowed, as bytes; raises InputError."""
-    if not isfinite(value) or value < 0:
-        raise InputError(f"{name} {value}", why="must be a finite number, 0 or more", next_step=f"{name} 0")
+def gib_to_bytes(value: float) -> int:
     return round(value * GIB)
+
+
+def require_numbers(options: Mapping[str, Any]) -> None:
+    """Raises `InputError` for the first number that is not finite, or too small for its option."""
+    for name, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        least = 0 if name in MAY_BE_ZERO else 1
+        if not isfinite(value) or value < 0 or (value == 0 and least):
+            label = name.replace("_", " ")
+            raise InputError(
+                f"{label} {value}",
+                why="must be a finite number" + (" above 0" if least else ", 0 or more"),
+                next_step=f"{label} {least}",
+            )

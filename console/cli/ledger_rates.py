@@ -15,7 +15,6 @@ from console.core.ledger.cost import cost
 from console.core.ledger.flops import TokenFlops, flops_per_token, lora_parameters
 from console.core.ledger.methods import Method
 from console.core.ledger.mfu import hfu, mfu_6n, mfu_lora, mfu_megatron, sustained_tflops_6n
-from console.core.ledger.numbers import require_positive
 
 SECONDS_PER_HOUR = 3600
 
@@ -31,7 +30,6 @@ def flops_command(
 ) -> None:
     """FLOPs per token, under each convention by its name."""
     architecture, trained = subject.chosen().architecture, training.chosen()
-    require_positive(tokens=tokens)
     flops = _token_flops(architecture, trained, float(seq) if span is None else span, training.recompute)
     six = 6.0 * architecture.parameters.active
     payload = {
@@ -125,10 +123,6 @@ def cost_command(
             "no duration, or two", why="one of hours and seconds is needed", next_step="--hours 4"
         )
     lasted = seconds if seconds is not None else (hours or 0.0) * SECONDS_PER_HOUR
-    if price is not None:
-        require_positive(price=price)
-    if not 0 <= service_away_hours < float("inf"):
-        raise InputError(f"service away {service_away_hours} h", why="must be 0 or more", next_step="0")
     total = cost(
         lasted,
         devices,
@@ -183,7 +177,6 @@ def _rate(
     tokens_per_step: float | None, step_seconds: float | None, tokens_per_second: float | None
 ) -> float:
     if tokens_per_second is not None:
-        require_positive(tokens_per_second=tokens_per_second)
         return tokens_per_second
     if tokens_per_step is None or step_seconds is None:
         raise InputError(
@@ -191,13 +184,11 @@ def _rate(
             why="tokens per step and seconds per step are needed",
             next_step="--tokens-per-step 65536 --step-seconds 9.0",
         )
-    require_positive(tokens_per_step=tokens_per_step, step_seconds=step_seconds)
     return tokens_per_step / step_seconds
 
 
 def _peak(given: float | None, device: str | None, dtype: str) -> tuple[float, str]:
     if given is not None:
-        require_positive(peak_tflops=given)
         return given, "as given"
     if device is None:
         raise InputError(

@@ -11,7 +11,6 @@ from console.cli.ledger_options import DeviceName, Json, Params, Span
 from console.core.errors import InputError
 from console.core.ledger import catalogue
 from console.core.ledger.cost import converted_days, training_flops, training_seconds, wall_clock
-from console.core.ledger.numbers import require_positive
 from console.core.ledger.paper import setup_step, tokens_per_step
 from console.core.ledger.setup import Setup
 from console.core.ledger.steptime import StepTime, probed_step
@@ -61,7 +60,6 @@ def time_command(
         probed = probed_step(tuple(map(_probe, probe)), micro_batch_count, cut.sizes())
         _show_step(probed, steps, start_seconds, as_json)
     elif step_seconds is not None:
-        require_positive(step_seconds=step_seconds)
         measured = StepTime(
             seconds=step_seconds,
             low_seconds=step_seconds,
