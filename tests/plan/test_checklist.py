@@ -1,6 +1,7 @@
 """Rules, verdicts, and a checklist whose steps hang together."""
 
 import pytest
+from pydantic import ValidationError
 
 from console.cli.files import shipped
 from console.core.errors import InputError
@@ -67,3 +68,21 @@ items:
 """
     with pytest.raises(InputError, match="needs t"):
         parse_checklist(text, file="x.yaml")
+
+
+@pytest.mark.parametrize("field", ["box_seconds: true", "number: true"])
+def test_true_is_no_number(field: str) -> None:
+    text = f"""
+name: small
+title: Small
+items:
+  - {{id: one, title: One, title_zh: 一, why: w, {field}, steps: [{{id: do, title: Do, command: ["true"]}}]}}
+"""
+    with pytest.raises(InputError, match="expected a number, not true or false"):
+        parse_checklist(text, file="small.yaml")
+
+
+def test_a_rule_may_want_true_but_not_at_least_true() -> None:
+    assert Rule.model_validate({"value": "flag", "equals": True, "why": "w"}).equals is True
+    with pytest.raises(ValidationError, match="expected a number, not true or false"):
+        Rule.model_validate({"value": "n", "at_least": True, "why": "w"})

@@ -6,6 +6,7 @@ import pytest
 
 from console.cli.files import shipped
 from console.core.errors import InputError
+from console.core.plan.matrix import effective_settings
 from console.core.plan.profile import ModelSpec, parse_profile
 
 EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
@@ -49,6 +50,35 @@ def test_faults_name_file_line_and_field(wrong: str, right: str, field: str, exp
     assert field in message
     assert expected in message
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "field"),
+    [
+        ("window: {hours: 4}", "window: {hours: true}", "window.hours"),
+        ("  copy_gbps: 10", "  copy_gbps: true", "baselines.copy_gbps"),
+        ("shared:", "warmup_steps: false\nshared:", "warmup_steps"),
+        ("  global_batch: 16", "  global_batch: true", "settings.global_batch"),
+        ("  master_port: auto", "  master_port: true", "network.master_port"),
+    ],
+)
+def test_true_is_no_number(right: str, wrong: str, field: str) -> None:
+    assert right in EMBEDDED
+    with pytest.raises(InputError, match=rf"mine\.yaml:\d+: {field}: expected a number, not true or false"):
+        parse_profile(EMBEDDED.replace(right, wrong, 1), file="mine.yaml")
+
+
+def test_a_true_setting_of_one_configuration_is_no_number() -> None:
+    lab = parse_profile(EMBEDDED, file="embedded.yaml")
+    config = lab.configurations[0].model_copy(update={"settings": {"global_batch": True}})
+    with pytest.raises(InputError, match=r"settings\.global_batch: expected a number"):
+        effective_settings(lab.settings, config)
+
+
+def test_numbers_in_yaml_notation_stay_numbers() -> None:
+    """PyYAML reads `1e-4` as a text."""
+    text = EMBEDDED.replace("learning_rate: 1.0e-4", "learning_rate: 3e-4", 1)
+    assert parse_profile(text, file="mine.yaml").settings.learning_rate == 3e-4
 
 
 def test_two_nodes_of_one_name() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from console.core.plan.part import Part
+from console.core.plan.part import Integer, Number, Part
 from console.core.plan.yaml_text import parse_yaml
 
 Scalar = bool | int | float | str
@@ -20,11 +20,11 @@ class Rule(Part):
 
     value: str
     """Key in the step's answer; dots go down, e.g. `memory.total_bytes`."""
-    at_least: float | str | None = None
-    at_most: float | str | None = None
+    at_least: Number | str | None = None
+    at_most: Number | str | None = None
     equals: Scalar | None = None
     present: bool | None = None
-    within_factor: float | None = Field(default=None, gt=1)
+    within_factor: Number | None = Field(default=None, gt=1)
     """Not further than this factor from the baseline named by `of`."""
     of: str | None = None
     why: str
@@ -68,7 +68,7 @@ class Step(Part):
     args: dict[str, Any] = {}
     needs: list[str] = []
     """Steps that must have passed; otherwise this one is skipped with that reason."""
-    timeout_seconds: float = Field(default=120, gt=0)
+    timeout_seconds: Number = Field(default=120, gt=0)
     rules: list[Rule] = []
     closes: str | None = None
     """A failure closes this line of the experiment (e.g. `TE/FP8`) and doesn't fail the item."""
@@ -85,12 +85,12 @@ class Step(Part):
 class Item(Part):
     """One line of the checklist, with its own box of time."""
 
-    number: int = Field(ge=1)
+    number: Integer = Field(ge=1)
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
     title: str
     title_zh: str
     why: str
-    box_seconds: float = Field(default=900, gt=0)
+    box_seconds: Number = Field(default=900, gt=0)
     main_line: bool = True
     """Without this item the experiment as planned is impossible."""
     steps: list[Step] = Field(min_length=1)
@@ -101,7 +101,7 @@ class Checklist(Part):
 
     name: str
     title: str
-    box_seconds: float = Field(default=2400, gt=0)
+    box_seconds: Number = Field(default=2400, gt=0)
     items: list[Item] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from console.core.errors import InputError
-from console.core.plan.part import Part, Variables
+from console.core.plan.part import Integer, Number, Part, Variables
 
 Flag = bool | int | float | str | list[str]
 Mode = Literal["swift", "megatron"]
@@ -41,26 +41,26 @@ class Settings(Part):
     """What every run shares. Names are the console's; `launch` turns them into the flags of each mode."""
 
     tuner: Literal["lora", "full"] = "lora"
-    lora_rank: int = Field(default=8, ge=1)
-    lora_alpha: int = Field(default=32, ge=1)
+    lora_rank: Integer = Field(default=8, ge=1)
+    lora_alpha: Integer = Field(default=32, ge=1)
     target_modules: list[str] = ["all-linear"]
     dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
-    max_length: int = Field(default=2048, ge=8)
-    epochs: float | None = Field(default=None, gt=0)
-    max_steps: int | None = Field(default=None, ge=1)
-    micro_batch: int = Field(default=1, ge=1)
+    max_length: Integer = Field(default=2048, ge=8)
+    epochs: Number | None = Field(default=None, gt=0)
+    max_steps: Integer | None = Field(default=None, ge=1)
+    micro_batch: Integer = Field(default=1, ge=1)
     """Samples of one forward pass on one data-parallel rank."""
-    global_batch: int = Field(default=16, ge=1)
+    global_batch: Integer = Field(default=16, ge=1)
     """Samples of one optimizer step, over all ranks."""
-    learning_rate: float = Field(default=1e-4, gt=0)
-    min_learning_rate: float = Field(default=1e-5, ge=0)
-    warmup_fraction: float = Field(default=0.05, ge=0, le=1)
+    learning_rate: Number = Field(default=1e-4, gt=0)
+    min_learning_rate: Number = Field(default=1e-5, ge=0)
+    warmup_fraction: Number = Field(default=0.05, ge=0, le=1)
     recompute: Literal["full", "selective", "none"] = "full"
     packing: bool = False
-    seed: int = 42
-    logging_steps: int = Field(default=1, ge=1)
-    save_steps: int = Field(default=100, ge=1)
-    ddp_timeout_seconds: int = Field(default=1800, ge=60)
+    seed: Integer = 42
+    logging_steps: Integer = Field(default=1, ge=1)
+    save_steps: Integer = Field(default=100, ge=1)
+    ddp_timeout_seconds: Integer = Field(default=1800, ge=60)
     """The framework's own default is 208 days: a hang would never end by itself."""
     use_cpu: bool = False
     flags: dict[str, Flag] = {}
@@ -82,9 +82,9 @@ class Configuration(Part):
     title: str
     mode: Mode
     varies: Variable
-    nodes: int = Field(default=1, ge=1)
-    tensor_parallel: int = Field(default=1, ge=1)
-    pipeline_parallel: int = Field(default=1, ge=1)
+    nodes: Integer = Field(default=1, ge=1)
+    tensor_parallel: Integer = Field(default=1, ge=1)
+    pipeline_parallel: Integer = Field(default=1, ge=1)
     sequence_parallel: bool = False
     settings: dict[str, Flag | None] = {}
     """Overrides of `Settings`; only fields that the declared variable allows pass the guard."""

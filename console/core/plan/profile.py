@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from console.core.errors import InputError
 from console.core.plan.matrix import Configuration, Flag, Matrix, Settings
-from console.core.plan.part import Part, Variables
+from console.core.plan.part import Integer, Number, Part, Variables
 from console.core.plan.service import ServiceSpec
 from console.core.plan.yaml_text import parse_yaml
 
@@ -24,7 +24,7 @@ class Ssh(Part):
 
     alias: str | None = None
     host: str | None = None
-    port: int | None = Field(default=None, ge=1, le=65535)
+    port: Integer | None = Field(default=None, ge=1, le=65535)
     user: str | None = None
     jump: str | None = None
     identity_file: str | None = None
@@ -53,7 +53,7 @@ class NodeSpec(Part):
     """Network interface for NCCL, gloo and rendezvous, e.g. enp1s0f1np1."""
     rdma_devices: list[str] = []
     """HCAs that NCCL shall use, e.g. [rocep1s0f1, roceP2p1s0f1]."""
-    gpu: int | None = Field(default=None, ge=0)
+    gpu: Integer | None = Field(default=None, ge=0)
     """CUDA_VISIBLE_DEVICES; none leaves it unset."""
     env: Variables = {}
 
@@ -81,24 +81,24 @@ class ContainerEnvironment(Part):
 
 
 class Network(Part):
-    master_port: int | Literal["auto"] = 29500
+    master_port: Integer | Literal["auto"] = 29500
     """Rendezvous port on the first node; `auto` takes a free one for each run."""
-    check_port_seconds: float = Field(default=10.0, gt=0)
-    max_clock_skew_seconds: float = Field(default=0.5, gt=0)
+    check_port_seconds: Number = Field(default=10.0, gt=0)
+    max_clock_skew_seconds: Number = Field(default=0.5, gt=0)
 
 
 class TinyModel(Part):
     """A model built on the node from a seed, so that nothing is downloaded."""
 
-    layers: int = Field(ge=1, le=64)
-    hidden: int = Field(ge=16)
-    heads: int = Field(ge=1)
-    kv_heads: int = Field(ge=1)
-    ffn: int = Field(ge=16)
-    vocab: int = Field(ge=300)
-    rows: int = Field(ge=16, le=100_000)
+    layers: Integer = Field(ge=1, le=64)
+    hidden: Integer = Field(ge=16)
+    heads: Integer = Field(ge=1)
+    kv_heads: Integer = Field(ge=1)
+    ffn: Integer = Field(ge=16)
+    vocab: Integer = Field(ge=300)
+    rows: Integer = Field(ge=16, le=100_000)
     """Rows of the data set built beside it."""
-    seed: int = 42
+    seed: Integer = 42
 
 
 class ModelSpec(Part):
@@ -121,7 +121,7 @@ class ModelSpec(Part):
 class Dataset(Part):
     sources: list[str] = Field(min_length=1)
     """Ids with an optional #count, or paths."""
-    split_ratio: float = Field(default=0.0, ge=0, lt=1)
+    split_ratio: Number = Field(default=0.0, ge=0, lt=1)
 
 
 class Smoke(Part):
@@ -130,14 +130,14 @@ class Smoke(Part):
     model: ModelSpec | None = None
     dataset: Dataset | None = None
     settings: dict[str, Flag | None] = {}
-    timeout_seconds: float = Field(default=840, gt=0)
+    timeout_seconds: Number = Field(default=840, gt=0)
 
 
 class Peak(Part):
     """A denominator for MFU: dense, never the figure with sparsity."""
 
     dtype: Literal["bfloat16", "float16", "float32", "fp8"]
-    tflops: float = Field(gt=0)
+    tflops: Number = Field(gt=0)
     source: str
     origin: Literal["published", "derived", "measured"]
 
@@ -147,7 +147,7 @@ class Window(Part):
 
     start: datetime | None = None
     end: datetime | None = None
-    hours: float | None = Field(default=None, gt=0, le=72)
+    hours: Number | None = Field(default=None, gt=0, le=72)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -172,14 +172,14 @@ class Policies(Part):
     """Checklist steps whose failure matters nothing here, e.g. flash_attn where another backend is used."""
     prerequisite_blocks: list[str] = []
     """Names of prerequisite checks that refuse the start instead of warning."""
-    needed_disk_bytes: int | None = Field(default=None, ge=0)
+    needed_disk_bytes: Integer | None = Field(default=None, ge=0)
     """Room for checkpoints that every node must have; none: only shown."""
-    floor_bytes: int = Field(default=0, ge=0)
+    floor_bytes: Integer = Field(default=0, ge=0)
     """Memory that must stay available on each node while training; below it the guard ends the lab's jobs."""
-    restoring_floor_bytes: int = Field(default=0, ge=0)
+    restoring_floor_bytes: Integer = Field(default=0, ge=0)
     """The same while the service is started again: a healthy engine dips lower than training may."""
-    floor_hold_seconds: float = Field(default=0.0, ge=0)
-    lease_seconds: float = Field(default=900, ge=30, le=86_400)
+    floor_hold_seconds: Number = Field(default=0.0, ge=0)
+    lease_seconds: Number = Field(default=900, ge=30, le=86_400)
     """How long the nodes wait for a sign of the console before they restore the service by themselves."""
 
 
@@ -197,7 +197,7 @@ class Profile(Part):
     network: Network = Network()
     device: str | None = None
     """The device's name in the ledger's catalogue, e.g. GB10."""
-    gpus_per_node: int | None = Field(default=None, ge=0)
+    gpus_per_node: Integer | None = Field(default=None, ge=0)
     """What the driver must list on every node; 0 for nodes without a GPU."""
     shared: str
     """The folder that all nodes share; MODELSCOPE_CACHE points into it."""
@@ -211,9 +211,9 @@ class Profile(Part):
     smoke_ordinary: Smoke = Smoke()
     smoke_megatron: Smoke = Smoke()
     checklist: str = "smoke"
-    warmup_steps: int | None = Field(default=None, ge=0)
+    warmup_steps: Integer | None = Field(default=None, ge=0)
     """Steps left out of the steady figure; none: 5, or 2 when fewer than 10 are logged."""
-    baselines: dict[str, float] = {}
+    baselines: dict[str, Number] = {}
     """Values the checklist compares with, e.g. copy_gbps: 180."""
     peaks: list[Peak] = []
     window: Window = Window()

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from console.core.plan.part import Part, Variables
+from console.core.plan.part import Integer, Number, Part, Variables
 
 GIB = 1 << 30
 
@@ -22,10 +22,10 @@ class Canary(Part):
     prompt: str = "12*17="
     expected: str | None = "204"
     """Text that the answer must contain; none: the answer recorded before the stop."""
-    max_tokens: int = Field(default=16, ge=1, le=1024)
-    speed_tokens: int = Field(default=64, ge=4, le=4096)
+    max_tokens: Integer = Field(default=16, ge=1, le=1024)
+    speed_tokens: Integer = Field(default=64, ge=4, le=4096)
     """Length of the second request, whose tokens/s is compared with the reference."""
-    timeout_seconds: float = Field(default=60, gt=0)
+    timeout_seconds: Number = Field(default=60, gt=0)
 
 
 class _Borrowed(Part):
@@ -41,25 +41,25 @@ class _Borrowed(Part):
     model_id: str | None = None
     """The id that /v1/models must list; none: the one recorded before the stop."""
     canary: Canary = Canary()
-    min_speed_fraction: float = Field(default=0.7, gt=0, le=1)
+    min_speed_fraction: Number = Field(default=0.7, gt=0, le=1)
     """Least tokens/s after the restore, as a fraction of the reference taken before the stop."""
-    ready_timeout_seconds: float = Field(default=3600, gt=0)
-    restore_seconds: float | None = Field(default=None, gt=0)
+    ready_timeout_seconds: Number = Field(default=3600, gt=0)
+    restore_seconds: Number | None = Field(default=None, gt=0)
     """How long a restore takes on one node, for the window's end; a measured one counts more."""
-    settle_seconds: float = Field(default=3, ge=0)
+    settle_seconds: Number = Field(default=3, ge=0)
     """How long it must run without a restart before that counts as running."""
-    drain_seconds: float = Field(default=120, ge=0)
+    drain_seconds: Number = Field(default=120, ge=0)
     when_not_drained: Literal["ask", "stop"] = "ask"
     """What happens when requests are still in flight after `drain_seconds`."""
-    stop_seconds: float = Field(default=60, gt=0)
+    stop_seconds: Number = Field(default=60, gt=0)
     """Time the service gets to end by itself before it is killed."""
-    release_seconds: float = Field(default=120, ge=0)
+    release_seconds: Number = Field(default=120, ge=0)
     """How long memory may take to come back after the stop."""
-    needed_memory_bytes: int | None = Field(default=None, ge=0)
+    needed_memory_bytes: Integer | None = Field(default=None, ge=0)
     """Memory that must be available for the runs once the service is stopped."""
-    start_memory_bytes: int | None = Field(default=None, ge=0)
+    start_memory_bytes: Integer | None = Field(default=None, ge=0)
     """Memory that must be available before the service is started again."""
-    driver_held_limit_bytes: int = Field(default=3 * GIB, ge=0)
+    driver_held_limit_bytes: Integer = Field(default=3 * GIB, ge=0)
     """Memory in no kernel category that still counts as nothing held."""
     engine_pattern: str = r"VLLM::|vllm serve|EngineCore"
     """Regular expression on command lines: processes that belong to an engine wherever they run."""
