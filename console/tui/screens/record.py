@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Static
 from console.core.record.acceptance import criteria
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
-from console.core.record.notes_zh import in_chinese
+from console.report.notes import notes
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
 from console.tui.messages import CellChosen
@@ -150,7 +150,7 @@ def row_cells(experiment: Experiment, config: str, words: Words) -> list[Text]:
         cell(None if row.mfu_6n is None else figures.percent(row.mfu_6n)),
         cell(None if row.mfu_lora is None else figures.percent(row.mfu_lora)),
         cell(None if row.final_loss is None else figures.number(row.final_loss)),
-        Text(plain("; ".join(_notes(row, words))) or "–"),
+        Text(plain("; ".join(notes(experiment, row, words.lang))) or "–"),
     ]
 
 
@@ -159,12 +159,8 @@ def _cut_notes(rows: list[list[Text]], titles: list[Text], width: int) -> None:
     others = sum(
         max(cell.cell_len for cell in column) for column in list(zip(titles, *rows, strict=True))[:-1]
     )
-    for *_, notes in rows:
-        notes.truncate(max(len("notes"), width - others), overflow="ellipsis")
-
-
-def _notes(row: Row, words: Words) -> list[str]:
-    return [in_chinese(note) if words.lang == "zh" else note for note in row.notes]
+    for *_, last in rows:
+        last.truncate(max(titles[-1].cell_len, width - others), overflow="ellipsis")
 
 
 def _memory(row: Row) -> str | None:
@@ -187,7 +183,8 @@ def source_text(experiment: Experiment, config: str, column: str, folder: Path, 
         rows.append(say((f"▢ {words('record.blank')}: {plain(reason)}", "bold yellow"), f" ({plain(key)})"))
     if column in ("mfu6", "mfu_lora") and row.peak_tflops is not None:
         rows.append(say(f"peak {figures.number(row.peak_tflops)} TFLOPS: {plain(row.peak_source)}"))
-    rows += [say((f"· {plain(note)}", "" if column == "notes" else "grey62")) for note in _notes(row, words)]
+    style = "" if column == "notes" else "grey62"
+    rows += [say((f"· {plain(note)}", style)) for note in notes(experiment, row, words.lang)]
     sources = [
         s for k, found in row.sources.items() if k == field or k.startswith(field + ".") for s in found
     ]

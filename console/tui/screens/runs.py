@@ -119,7 +119,7 @@ class RunsScreen(LabScreen):
             self.put("contact", say(words("runs.no_run")))
             return
         self.put("run", run_text(experiment, run, now, words, self.size.width))
-        rows = list(finding_rows(experiment, run.id))
+        rows = list(finding_rows(experiment, words, run.id))
         self.put("finding-line", rows[0] if rows else Text())
         self.query_one("#finding-line").display = bool(rows) and not self.has_class("-wide")
         self.put("finding-list", lines(rows) if rows else say((words("runs.none"), "grey62")))

@@ -206,7 +206,7 @@ def progress_text(experiment: Experiment, words: Words) -> Text:
 
 def findings_text(experiment: Experiment, words: Words) -> Text:
     """What holds now with its first action, then what happened, newest first."""
-    rows = list(finding_rows(experiment)) or [say((words("window.no_findings"), "grey62"))]
+    rows = list(finding_rows(experiment, words)) or [say((words("window.no_findings"), "grey62"))]
     for line in reversed(experiment.timeline[-60:]):
         found = signs.sign(signs.LEVEL, line.level)
         where = " ".join(part for part in (line.node, line.run) if part)
@@ -221,17 +221,17 @@ def findings_text(experiment: Experiment, words: Words) -> Text:
     return lines(rows)
 
 
-def finding_rows(experiment: Experiment, run: str | None = None) -> Iterator[Text]:
+def finding_rows(experiment: Experiment, words: Words, run: str | None = None) -> Iterator[Text]:
     """Findings that hold, newest first; with `run`, those of that run."""
     for active in reversed(experiment.active_findings):
         if run is not None and active.run != run:
             continue
-        finding = active.finding
+        finding, said = active.finding, active.finding.said(words.lang)
         found = signs.sign(signs.FINDING, finding.severity)
         where = active.node or finding.node
         yield say(
             (f"{found.glyph} {figures.time_of_day(active.raised_at)} ", found.style),
             (plain(where) + " " if where else "", "cyan"),
-            (plain(finding.seen), found.style),
-            (" → " + plain(finding.first_action), "bold"),
+            (plain(said.seen), found.style),
+            (" → " + plain(said.first_action), "bold"),
         )

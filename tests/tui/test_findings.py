@@ -1,0 +1,35 @@
+"""Findings on the screens, in the language of the screens."""
+
+from pathlib import Path
+
+from console.core.record import events as ev
+from console.tui.screens.record import source_text
+from console.tui.screens.window import finding_rows
+from console.tui.words import Words
+from tui.support import story
+
+CHINESE = {"title_zh": "只用一条", "seen_zh": "两个网卡只用了一个", "first_action_zh": "启用另一个网卡。"}
+
+
+def test_a_finding_and_what_to_do_first_are_in_chinese_where_the_journal_has_it(folder: Path) -> None:
+    session = story(folder)
+    finding = session.experiment.findings[0].finding.model_copy(update=CHINESE)
+    session.happen(ev.FindingRaised(at=session.clock, node="spark-a", run="E1-1", finding=finding))
+    newest, old = (row.plain for row in finding_rows(session.experiment, Words("zh"), "E1-1"))
+    assert "两个网卡只用了一个 → 启用另一个网卡。" in newest
+    assert f"{finding.seen} → {finding.first_action}" in old
+    english, _ = (row.plain for row in finding_rows(session.experiment, Words("en"), "E1-1"))
+    assert f"{finding.seen} → {finding.first_action}" in english
+
+
+def test_the_record_has_a_finding_in_chinese_among_the_notes(folder: Path) -> None:
+    session = story(folder)
+    finding = session.experiment.findings[0].finding.model_copy(update=CHINESE)
+    note = f"warning: spark-a: {finding.title} ({finding.seen})"
+    row = session.experiment.rows["E0"].model_copy(update={"notes": (note,)})
+    session.happen(
+        ev.FindingRaised(at=session.clock, node="spark-a", run="E0-1", finding=finding),
+        ev.RowRecorded(at=session.clock, run="E0-1", row=row),
+    )
+    shown = source_text(session.experiment, "E0", "notes", folder, Words("zh")).plain
+    assert "警告：spark-a: 只用一条（两个网卡只用了一个）" in shown
