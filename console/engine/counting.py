@@ -5,8 +5,8 @@ from pathlib import Path
 
 from console.core.errors import InputError
 from console.core.record import events as ev
-from console.core.record.experiment import fold
 from console.core.record.figures import Row
+from console.core.record.folding import fold
 from console.core.record.rows import LoggedRun, build_row
 from console.core.record.views import RunView
 from console.engine.memory import peak_memory

@@ -13,7 +13,7 @@ from console.core.errors import InputError
 from console.core.plan.matrix import guard
 from console.core.plan.profile import Profile, Window, parse_profile
 from console.core.record.events import ExperimentOpened
-from console.core.record.experiment import fold
+from console.core.record.folding import fold
 from console.engine.recorder import Recorder, utc_now
 from console.journal import Journal
 from console.journal.journal import FILE

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from console.core.record.events import Event, ExperimentOpened, Noted
 from console.core.record.experiment import Experiment
+from console.core.record.folding import apply
 from console.engine.listeners import Listeners
 from console.engine.session import Listener
 from console.journal import Journal
@@ -50,7 +51,7 @@ class Recorder:
 
     def record(self, event: Event) -> None:
         """Make `event` part of the experiment: durable, then visible. Raises `JournalError`."""
-        changed = self._experiment.apply(event)
+        changed = apply(self._experiment, event)
         self.journal.append(event)
         self._experiment = changed
         self._listeners.tell(changed, event)

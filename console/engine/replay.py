@@ -9,7 +9,8 @@ from typing import Self
 from console.core.errors import JournalError, LabError
 from console.core.plan.custody import Sample
 from console.core.record.events import Event
-from console.core.record.experiment import Experiment, fold
+from console.core.record.experiment import Experiment
+from console.core.record.folding import apply, fold
 from console.engine.listeners import Listeners
 from console.engine.recorder import utc_now
 from console.engine.session import Listener, LogListener
@@ -88,7 +89,7 @@ class ReadSession:
         )
 
     def _advance(self, event: Event) -> None:
-        self._experiment = self._experiment.apply(event)
+        self._experiment = apply(self._experiment, event)
         self._listeners.tell(self._experiment, event)
 
 

@@ -10,8 +10,8 @@ from support.planned_run import GIB, RUN, end, planned_run, read
 
 from console.core.errors import InputError
 from console.core.record import events as ev
-from console.core.record.experiment import fold
 from console.core.record.figures import Source
+from console.core.record.folding import fold
 from console.engine.counting import count, count_again, logs_of
 from console.engine.recorder import Recorder
 from console.engine.watching import mirror_path

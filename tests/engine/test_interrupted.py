@@ -17,7 +17,8 @@ from support.waiting import until
 from support.window import healthy
 
 from console.core.errors import JournalError
-from console.core.record.experiment import Experiment, fold
+from console.core.record.experiment import Experiment
+from console.core.record.folding import fold
 from console.journal import read_journal
 from console.nodes.agent import guard_status, renew_lease
 

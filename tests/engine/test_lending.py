@@ -17,7 +17,7 @@ from console.cli import service
 from console.core.plan.custody import ServiceTimes
 from console.core.plan.service import CommandService
 from console.core.record import events as ev
-from console.core.record.experiment import fold
+from console.core.record.folding import fold
 from console.engine import returning
 from console.engine.returning import expected, history
 from console.journal import Journal, read_journal

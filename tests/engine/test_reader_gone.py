@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 from support.borrowed_lab import CHECKLIST, profile_with
 
-from console.core.record.experiment import fold
+from console.core.record.folding import fold
 from console.journal import read_journal
 
 ROOT = Path(__file__).parents[2]

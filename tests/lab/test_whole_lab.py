@@ -9,7 +9,7 @@ import pytest
 from lab_support import lab, pids_of
 
 from console.core.record import events as ev
-from console.core.record.experiment import fold
+from console.core.record.folding import fold
 
 pytestmark = pytest.mark.training
 FULL = ("steady_step_seconds", "tokens_per_second", "tokens_per_step", "mfu_6n", "mfu_lora", "peak_tflops")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from console.core.record import events as ev
-from console.core.record.experiment import fold
+from console.core.record.folding import fold
 from console.core.record.parameters import whole_model
 from console.journal import read_journal
 

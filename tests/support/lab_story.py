@@ -12,6 +12,7 @@ from console.core.reading.trainlog import read_whole
 from console.core.record import events as ev
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
+from console.core.record.folding import fold
 from console.core.record.rows import LoggedRun, PeakMemory, build_row
 
 START = datetime(2026, 11, 29, 14, 0, tzinfo=UTC)
@@ -173,12 +174,7 @@ class Story:
 
     @property
     def experiment(self) -> Experiment:
-        first, *rest = self.events
-        assert isinstance(first, ev.ExperimentOpened)
-        state = Experiment.opened(first)
-        for event in rest:
-            state = state.apply(event)
-        return state
+        return fold(self.events)
 
     def add(self, kind: type[Any], **fields: Any) -> None:
         self.at += timedelta(seconds=10)

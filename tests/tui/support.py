@@ -14,8 +14,9 @@ from console.core.plan.custody import MemoryReading, Sample
 from console.core.plan.matrix import hypothesis_hash
 from console.core.reading.diagnosis import Finding
 from console.core.record import events as ev
-from console.core.record.experiment import Experiment, fold
+from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
+from console.core.record.folding import apply, fold
 from console.engine.listeners import Listeners
 from console.engine.session import Listener, LogListener
 
@@ -62,7 +63,7 @@ class FakeSession:
     def happen(self, *events: ev.Event) -> None:
         """Let events arrive."""
         for event in events:
-            self._experiment = self._experiment.apply(event)
+            self._experiment = apply(self._experiment, event)
             for listener in tuple(self._listeners):
                 listener(self._experiment, event)
 

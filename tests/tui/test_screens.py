@@ -15,6 +15,7 @@ from console.core.ledger.columns import Column, Comparison
 from console.core.plan.checklist import ItemState, Judgement
 from console.core.record import events as ev
 from console.core.record.figures import Source
+from console.core.record.folding import apply
 from console.core.record.predictions import predictions
 from console.engine.replay import ReadSession
 from console.tui.actions import SCREENS
@@ -205,7 +206,7 @@ def test_only_a_log_has_a_checksum_to_wait_for(folder: Path) -> None:
     row = experiment.rows["E0"].model_copy(
         update={"sources": {"peak_memory_bytes.spark-a": (samples,), "final_loss": (growing,)}}
     )
-    experiment = experiment.apply(ev.RowRecorded(at=at(50), row=row))
+    experiment = apply(experiment, ev.RowRecorded(at=at(50), row=row))
     words = Words("en")
     assert "sha256" not in source_text(experiment, "E0", "memory", folder, words).plain
     assert words("record.sha_open") in source_text(experiment, "E0", "loss", folder, words).plain

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from console.core.record import events as ev
-from console.core.record.experiment import Experiment, fold
+from console.core.record.experiment import Experiment
+from console.core.record.folding import apply, fold
 from console.tui import figures
 from console.tui.screens.window import node_figures, service_text
 from console.tui.words import Words
@@ -34,7 +35,7 @@ def test_the_latest_start_of_the_restore_with_the_source_of_its_length() -> None
         f"restore takes about 11 min (measured at the last restore): start by {by} to end in the window"
         in said
     )
-    going = state.apply(ev.ServiceChanged(at=at(90), state="restoring"))
+    going = apply(state, ev.ServiceChanged(at=at(90), state="restoring"))
     assert "restore takes" not in service_text(going, EN).plain
 
 
@@ -61,5 +62,5 @@ def test_a_guard_at_risk_and_a_service_that_came_back_are_told() -> None:
     said = node_figures(state.nodes["spark-a"], None, at(20), EN).plain
     assert f"service runs again since {figures.time_of_day(at(19))}" in said
     assert "logind ends a user's processes at logout here" in said
-    renewed = state.apply(seen.model_copy(update={"risk": "", "came_back_at": None}))
+    renewed = apply(state, seen.model_copy(update={"risk": "", "came_back_at": None}))
     assert "service runs again" not in node_figures(renewed.nodes["spark-a"], None, at(21), EN).plain

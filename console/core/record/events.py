@@ -1,7 +1,7 @@
 """Everything that can happen in an experiment, as frozen values.
 
 The journal stores these and nothing else; the state that screens and reports show is folded from them
-(`experiment.py`). Times are UTC. Text that came from a node was sanitised before it got here.
+(`folding.py`). Times are UTC. Text that came from a node was sanitised before it got here.
 """
 
 from typing import Annotated, Any, Literal
