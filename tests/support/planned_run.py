@@ -1,7 +1,7 @@
 """A run that was planned and that readings came of, in a journal of its own; no node is behind it."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,8 +20,7 @@ RUN = "E0-1"
 @contextmanager
 def planned_run(folder: Path, *, lab: str = "embedded", nodes: int = 2) -> Iterator[Recorder]:
     """The recorder of an experiment in `folder` with `RUN` on the first so many nodes; the first one logs."""
-    recorder = open_recorder(folder, read_lab(lab))
-    with closing(recorder.journal):
+    with open_recorder(folder, read_lab(lab)) as recorder:
         names = list(recorder.experiment.nodes)[:nodes]
         recorder.record(
             ev.RunPlanned(
