@@ -25,7 +25,7 @@ from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, Wo
 from console.tui.next_action import hypotheses_due
 from console.tui.paint import OnlyPrintable, say
 from console.tui.readings import Readings
-from console.tui.screens.base import LabScreen
+from console.tui.screens.base import LEAST_CELLS, LEAST_ROWS, WIDE, LabScreen
 from console.tui.screens.checklist import ChecklistScreen
 from console.tui.screens.ledger import LedgerScreen
 from console.tui.screens.record import RecordScreen
@@ -63,8 +63,8 @@ class LabApp(App[Left]):
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = [*bindings(GLOBAL)]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_CELLS, "-narrow"), (WIDE, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_ROWS, "-short"), (36, "-tall")]
 
     def __init__(
         self,

@@ -48,6 +48,11 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
 
 
+def fit_right(text: str, width: int) -> str:
+    """As `fit`, with the padding to the left."""
+    return " " * (width - cell_len(text)) + cut(text, width)
+
+
 def cut(text: str, width: int) -> str:
     """At most `width` cells."""
     return text if cell_len(text) <= width else fit(text, width)

@@ -11,6 +11,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "screen.ledger": ("Ledger", "账本"),
     "screen.record": ("Record", "记录表"),
     "screen.summary": ("Summary", "一页纸"),
+    "screen.too_small": ("too small: needs {needs}, has {has}", "太小：需要 {needs}，现为 {has}"),
     "action.window": ("Window screen", "窗口"),
     "action.checklist": ("Checklist screen", "冒烟清单"),
     "action.runs": ("Runs screen", "运行与日志"),

@@ -3,8 +3,10 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -26,6 +28,8 @@ LEASE_LOW = 0.4
 
 WIDE = 110
 """Cells from which on there is room for whole words."""
+LEAST_CELLS, LEAST_ROWS = 40, 12
+"""On a smaller terminal a screen would be broken: it says so instead."""
 
 
 class LabScreen(Screen[None]):
@@ -45,10 +49,12 @@ class LabScreen(Screen[None]):
         return self.lab.words
 
     def compose(self) -> ComposeResult:
+        yield Static(id="too-small")
         yield Static(id="top")
         yield from self.compose_body()
-        yield Static(id="next")
-        yield Static(id="keys")
+        with Vertical(id="foot"):
+            yield Static(id="next")
+            yield Static(id="keys")
 
     def compose_body(self) -> ComposeResult:
         """The widgets between the line on top and the next action."""
@@ -61,6 +67,10 @@ class LabScreen(Screen[None]):
     def redraw(self) -> None:
         """Draw the whole screen anew from the session."""
         if not self._composed or not self.app.is_running or not self.size.width:
+            return
+        if self.size.width < LEAST_CELLS or self.size.height < LEAST_ROWS:
+            has, needs = (f"{width}x{height}" for width, height in (self.size, (LEAST_CELLS, LEAST_ROWS)))
+            self.put("too-small", say((self.words("screen.too_small", needs=needs, has=has), "bold yellow")))
             return
         experiment, now = self.lab.session.experiment, self.lab.session.now()
         with self.app.batch_update():
@@ -139,7 +149,7 @@ def _next(screen: LabScreen, experiment: Experiment, now: datetime) -> Text:
         what, action_id = screen.words("failure.next", what=failure.render().splitlines()[0]), "quit"
     key = next((f" [{action.shown_key}]" for action in GLOBAL if action.id == action_id), "")
     style = "bold black on yellow" if action_id else "bold"
-    return say((cut(f" ▶ {plain(what)}", screen.size.width - len(key) - 1) + key + " ", style))
+    return say((cut(f" ▶ {plain(what)}", screen.size.width - cell_len(key) - 1) + key + " ", style))
 
 
 def _keys(screen: LabScreen, experiment: Experiment) -> Text:

@@ -21,7 +21,7 @@ from console.core.record.predictions import predictions
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
 from console.tui.comparison import comparison_of
-from console.tui.paint import columns, lines, plain, say
+from console.tui.paint import columns, fit_right, lines, plain, say
 from console.tui.readings import Reading
 from console.tui.screens.base import LabScreen
 from console.tui.words import Words
@@ -171,4 +171,5 @@ def _number(quantity: Quantity, number: float) -> str:
 def _aligned(cells: list[str], widths: list[int], style: str) -> list[Text]:
     """The first cell to the left, numbers to the right."""
     first, *rest = cells
-    return [Text(first, style), *(Text(c.rjust(w), style) for c, w in zip(rest, widths[1:], strict=True))]
+    numbers = (Text(fit_right(cell, width), style) for cell, width in zip(rest, widths[1:], strict=True))
+    return [Text(first, style), *numbers]

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from console.core.record.experiment import Experiment
@@ -31,7 +32,7 @@ def window_bar(experiment: Experiment, now: datetime, words: Words, width: int) 
     else:
         time_left = f"{words('header.over')} {figures.span(-left)}"
     ends = f"{figures.time_of_day(experiment.opened_at)}–{figures.time_of_day(experiment.window_ends)} "
-    room = width - len(time_left) - len(ends) - 2
+    room = width - cell_len(time_left) - cell_len(ends) - 2
     text = say(ends if room >= 0 else "")
     if room >= 6:
         used, free = figures.bar(1 - left / whole if whole > 0 else 1.0, min(room, 30))
