@@ -76,6 +76,23 @@ async def test_a_typed_reason_is_not_lost_to_a_screen_key(opened: Opener, folder
         await until(lambda: isinstance(app.screen, LabScreen), "the panel put off")
 
 
+async def test_what_the_profile_expects_is_offered_to_be_edited_and_sealed(
+    opened: Opener, folder: Path
+) -> None:
+    started, *rest = [*opening(), *walk()]
+    assert isinstance(started, ev.ExperimentOpened)
+    offered = "title: data parallel, expect: Half of E0."
+    text = started.profile_text.replace("title: data parallel", offered)
+    assert offered in text
+    session = FakeSession([started.model_copy(update={"profile_text": text}), *rest], folder, now=at(19))
+    async with opened(session) as (pilot, app, _):
+        assert "Half of E0." in screen_text(app)
+        assert session.asked == [], "nothing is sealed by being offered"
+        await pilot.press(*"fast", "tab", *" Or more", "tab", *"slow", "tab", *"slow", "ctrl+s")
+        await until(lambda: session.asked, "the sealing")
+        assert session.asked == [("hypotheses", "fast", "Half of E0. Or more", "slow", "slow")]
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_many_hypotheses_are_reached_and_sealed(opened: Opener, folder: Path, lang: str) -> None:
     session = FakeSession([*opening(), *walk()], folder, now=at(19))

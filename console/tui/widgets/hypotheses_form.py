@@ -16,7 +16,7 @@ from console.tui.words import Words
 
 
 class HypothesesForm(Panel[dict[str, str]]):
-    """A line for each configuration; sealing needs all of them."""
+    """A line for each configuration, begun with what the profile expects of it; sealing needs all of them."""
 
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar = [
@@ -44,7 +44,8 @@ class HypothesesForm(Panel[dict[str, str]]):
             varies = self._words("hypotheses.varies", what=config.varies)
             label = say((f"{config.id} ", "bold"), f"{config.title} ({varies})")
             yield Static(label, classes="hypothesis-name")
-            yield Input(self._draft.get(config.id, ""), id=f"hypothesis-{config.id}", placeholder="…")
+            text = self._draft.get(config.id, plain(config.expect))
+            yield Input(text, id=f"hypothesis-{config.id}", placeholder="…", select_on_focus=False)
 
     def compose_below(self) -> ComposeResult:
         yield Static("", id="missing", classes="panel-label", markup=False)
