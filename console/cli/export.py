@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from console.cli.files import folder_to_read
+from console.cli.kept import folder_to_read
 from console.cli.options import ExperimentName, Lang, known_lang
 from console.cli.sources import told_unsound
 from console.core.errors import InputError

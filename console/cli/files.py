@@ -1,19 +1,14 @@
-"""Where profiles, checklists and experiments are: names on the command line to texts and folders."""
+"""Where profiles and checklists are: names on the command line to texts."""
 
-from datetime import datetime
 from pathlib import Path
 
-from platformdirs import user_data_path
-
 import console
-from console.core.errors import InputError, LabError
+from console.core.errors import InputError
 from console.core.ledger.of_lab import device_of
 from console.core.plan.profile import Profile, parse_profile
 from console.core.plan.unfilled import unfilled
 from console.core.reading.diagnosis import Rules, load_rules
-from console.engine.opening import LabFiles, exists
-from console.engine.replay import ReadSession
-from console.journal.lock import LOCK
+from console.engine.opening import LabFiles
 
 MOST_INPUT_BYTES = 4 << 20
 """Profiles and tables have some kilobytes; a device has no end."""
@@ -59,62 +54,6 @@ def read_rules() -> Rules:
     return load_rules(path.read_text(encoding="utf-8"), path.name)
 
 
-def experiments_folder() -> Path:
-    """Where experiments are kept when no --out is given."""
-    return user_data_path("lab-console") / "experiments"
-
-
-def folder_to_open(files: LabFiles, out: Path | None) -> Path:
-    """`out`, or the newest unfinished experiment of this very profile, or a new folder.
-
-    Raises `InputError` when `out` is no folder, or one that holds something else.
-    """
-    if out is not None:
-        return folder_of_its_own(out)
-    profile = files.profile
-    root = experiments_folder()
-    for folder in sorted(root.glob(f"{profile.name}-*"), reverse=True):
-        if exists(folder) and _goes_on(folder, profile):
-            return folder
-    return root / f"{profile.name}-{datetime.now():%Y%m%d-%H%M%S}"
-
-
-def folder_of_its_own(out: Path) -> Path:
-    """`out` if it is an experiment's folder, empty, or not there yet. Raises `InputError`."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is not a folder", next_step="give a folder with --out")
-    if not exists(out) and out.is_dir():
-        others = [path.name for path in out.iterdir() if path.name != LOCK and not path.name.startswith(".")]
-        if others:
-            raise InputError(
-                f"{out} holds other things and no experiment",
-                why=f"{min(others)} is in it" + (f", with {len(others) - 1} more" if others[1:] else ""),
-                next_step="give an empty or a new folder with --out",
-            )
-    return out
-
-
-def _goes_on(folder: Path, profile: Profile) -> bool:
-    """Whether `folder` holds an unfinished experiment of `profile`; one that can't be read is none."""
-    try:
-        seen = ReadSession(folder).experiment
-    except LabError:
-        return False
-    return seen.outcome is None and seen.profile == profile
-
-
-def folder_to_read(name: str) -> Path:
-    """An experiment by folder, or by name among those that are kept. Raises `InputError`."""
-    for folder in (Path(name), experiments_folder() / name):
-        if exists(folder):
-            return folder
-    raise InputError(
-        f"no experiment {name}",
-        why=f"neither {name} nor {experiments_folder() / name} holds an experiment.sqlite3",
-        next_step="give the folder that was named with --out, or one of: " + _kept(),
-    )
-
-
 def _profile_text(name: str) -> tuple[str, str]:
     path = Path(name)
     if path.is_dir() and not _shipped_profile(name).is_file():
@@ -154,10 +93,3 @@ def _shipped_profile(name: str) -> Path:
 
 def _names(kind: str) -> str:
     return ", ".join(sorted(path.stem for path in shipped(kind).glob("*.yaml"))) or "none"
-
-
-def _kept() -> str:
-    root = experiments_folder()
-    return (
-        ", ".join(sorted(p.name for p in root.iterdir() if exists(p))) if root.is_dir() else "none kept yet"
-    )

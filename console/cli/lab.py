@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from console.cli.conducting import Wish, conduct
-from console.cli.files import folder_to_open, folder_to_read, read_lab
+from console.cli.files import read_lab
+from console.cli.kept import folder_to_open, folder_to_read
 from console.cli.options import (
     AcceptNew,
     ExperimentName,

@@ -4,7 +4,7 @@ import shlex
 
 import typer
 
-from console.cli.files import folder_to_read
+from console.cli.kept import folder_to_read
 from console.cli.options import ExperimentName
 from console.cli.program import program
 from console.engine.counting import count_again

@@ -9,22 +9,28 @@ from typing import Annotated
 import typer
 
 from console.cli.conducting import printer
-from console.cli.files import experiments_folder, folder_of_its_own, read_lab
+from console.cli.files import read_lab
+from console.cli.kept import folder_of_its_own, folder_to_stop_in, holders, newest
 from console.cli.options import ProfileName
 from console.cli.telling import told
 from console.core.errors import InputError
+from console.core.plan.profile import Profile
 from console.core.plan.service import NoService
+from console.core.record.events import ExperimentOpened
 from console.engine.crew import Crew, assembled
 from console.engine.decisions import Decisions
 from console.engine.guarding import Guarding
 from console.engine.lending import Lending
 from console.engine.opening import LabFiles, exists, open_recorder
 from console.engine.recorder import Recorder
+from console.journal import Journal
 from console.journal.lock import ExperimentLock
 
 app = typer.Typer(help="The production service: status, stop, restore.", no_args_is_help=True)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of the experiment that stopped it.")]
+LOOK_HOURS = 1.0
+"""A look is not bound to the profile's window, which may be over."""
 
 
 @app.command("status")
@@ -32,7 +38,8 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder of the experimen
 def status(profile: ProfileName, out: Out = None) -> int:
     """Climb the health ladder and show the guards; changes nothing."""
     files = _with_service(profile)
-    return asyncio.run(_look(files, _folder_of(files, out), _status))
+    folder = _given(out) or next(iter(holders(files.profile)), None) or newest(files.profile)
+    return asyncio.run(_look(files, folder, _status))
 
 
 @app.command("stop")
@@ -40,7 +47,8 @@ def status(profile: ProfileName, out: Out = None) -> int:
 def stop(profile: ProfileName, out: Out = None) -> int:
     """Inspect, drain and stop the service, with a guard on every node that brings it back."""
     files = _with_service(profile)
-    return asyncio.run(_act(files, folder_of_its_own(out or _own_folder(files)), _stop))
+    folder = folder_of_its_own(out) if out else folder_to_stop_in(files.profile)
+    return asyncio.run(_act(files, folder, _stop))
 
 
 @app.command("restore")
@@ -48,8 +56,11 @@ def stop(profile: ProfileName, out: Out = None) -> int:
 def restore(profile: ProfileName, out: Out = None) -> int:
     """Bring the service back and prove it healthy."""
     files = _with_service(profile)
-    folder = _folder_of(files, out)
-    return asyncio.run((_act if exists(folder) else _look)(files, folder, _restore))
+    folder = _given(out) or _holder(files.profile)
+    if folder is None:
+        print("nothing to restore: no kept experiment holds the service (that of an --out may); it is now:")
+        return asyncio.run(_look(files, newest(files.profile), _status))
+    return asyncio.run(_act(_begun_with(files, folder), folder, _restore))
 
 
 class Hands:
@@ -91,10 +102,13 @@ async def _restore(hands: Hands) -> int:
     if not hands.lending.owed:
         print("nothing to restore: this experiment does not hold the service (another --out may); it is now:")
         return await _status(hands)
-    await hands.guarding.start()
+    guarded = not hands.guarding.window_over  # no guard stands beyond the window
+    if guarded:
+        await hands.guarding.start()
     if not await hands.lending.give_back():
         return 3
-    await hands.guarding.end()
+    if guarded:
+        await hands.guarding.end()
     return 0
 
 
@@ -105,33 +119,62 @@ def _with_service(profile: str) -> LabFiles:
     return files
 
 
-def _own_folder(files: LabFiles) -> Path:
-    """Of an experiment that does nothing but stop the service."""
-    return experiments_folder() / f"{files.profile.name}-service"
-
-
-def _folder_of(files: LabFiles, out: Path | None) -> Path:
-    """`out`, which must hold an experiment, or the folder that `lab service stop` uses, there or not."""
+def _given(out: Path | None) -> Path | None:
+    """`out`, which must hold an experiment. Raises `InputError`."""
     if out is not None and not exists(out):
         raise InputError(
             f"no experiment in {out}",
             why="the experiment that stopped the service knows how to bring it back",
             next_step="give its folder with --out, as `lab open` and `lab run` name it when they end",
         )
-    return out or _own_folder(files)
+    return out
 
 
-async def _look(files: LabFiles, folder: Path, action: Action) -> int:
+def _holder(profile: Profile) -> Path | None:
+    """The kept experiment that holds the service. Raises `InputError` when more than one does."""
+    found = holders(profile)
+    if len(found) > 1:
+        raise InputError(
+            f"{len(found)} experiments stopped the service and have not seen it healthy since",
+            why=", ".join(map(str, found)),
+            next_step="give one of them with --out",
+        )
+    return found[0] if found else None
+
+
+def _begun_with(files: LabFiles, folder: Path) -> LabFiles:
+    """What the experiment was begun with: it counts for the way back, however the profile reads today.
+
+    Raises `InputError` when the experiment is of another profile.
+    """
+    with Journal(folder, read_only=True) as journal:
+        opened = next((event for _, event in journal.events(kind="experiment opened")), None)
+    if not isinstance(opened, ExperimentOpened):
+        return files
+    begun = LabFiles(opened.profile_text, opened.profile_file, opened.checklist_text)
+    if begun.profile.name != files.profile.name:
+        raise InputError(
+            f"{folder} holds an experiment of {begun.profile.name}, not of {files.profile.name}",
+            next_step="give the folder of the experiment that stopped this service",
+        )
+    return begun
+
+
+async def _look(files: LabFiles, folder: Path | None, action: Action) -> int:
     """Without a trace on this computer: beside the experiment in `folder`, or as of one not yet begun."""
     with tempfile.TemporaryDirectory() as scratch:
-        if not exists(folder):
-            folder = Path(scratch) / folder.name
-        with open_recorder(folder, files, read_only=True) as recorder:
+        if folder is None:
+            folder = Path(scratch) / files.profile.name
+        else:
+            files = _begun_with(files, folder)
+            print(f"experiment: {folder}")
+        with open_recorder(folder, files, window_hours=LOOK_HOURS, read_only=True) as recorder:
             async with assembled(files.profile, folder) as crew:
                 return await action(Hands(recorder, crew))
 
 
 async def _act(files: LabFiles, folder: Path, action: Action) -> int:
+    print(f"experiment: {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     with ExperimentLock(folder), open_recorder(folder, files) as recorder:
         recorder.listen(printer(as_json=False))

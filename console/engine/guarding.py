@@ -53,6 +53,11 @@ class Guarding:
     def holder(self) -> str:
         return self._holder
 
+    @property
+    def window_over(self) -> bool:
+        left = self._window_left()
+        return left is not None and left <= 0
+
     async def start(self) -> None:
         """Start, or find, the guard of every node. Raises `InputError`, `ServiceError`, `NodeError`."""
         statuses = await together(self._start(member) for member in self._crew.values())

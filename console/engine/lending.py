@@ -34,8 +34,7 @@ class Lending:
     @property
     def owed(self) -> bool:
         """The service was stopped by this experiment and is not proven healthy since."""
-        view = self._recorder.experiment.service
-        return view.was_stopped and view.state != "healthy"
+        return self._recorder.experiment.service.owed
 
     async def borrow(self) -> None:
         """Inspect and stop the service on its nodes, head first, and prove that the memory is free.

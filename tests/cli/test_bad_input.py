@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from console.cli.files import folder_to_open, read_lab
+from console.cli.files import read_lab
+from console.cli.kept import folder_to_open
 from console.cli.main import app
 from console.cli.options import chosen, parse_window
 from console.core.errors import InputError

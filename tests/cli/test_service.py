@@ -1,13 +1,27 @@
-"""`lab service` where no experiment holds the service."""
+"""`lab service`: which experiment it means, and that status always answers."""
 
+import asyncio
+import os
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.borrowed_lab import profile_with, serving
+from support.docker_engine import Standin, free_port
+from support.processes import end_processes_of
+from support.window import healthy
 from typer.testing import CliRunner
 
+from console.cli import service
 from console.cli.files import read_lab, shipped
+from console.cli.kept import experiments_folder, folder_to_open, folder_to_stop_in
 from console.cli.main import app
+from console.core.errors import InputError
+from console.core.record.events import ServiceChanged
+from console.engine import returning
+from console.engine.crew import assembled
 from console.engine.opening import open_recorder
 from console.journal.lock import ExperimentLock
 
@@ -47,6 +61,95 @@ def test_restore_without_a_stop_says_so_and_shows_what_is(profile: Path, kept: P
     assert not kept.exists()
 
 
+WINDOW = "window: {hours: 4}"
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["window: {end: 2026-01-01T00:00:00+00:00}", "window: {start: 2126-01-01T00:00:00+00:00}"],
+    ids=["over", "not begun"],
+)
+def test_status_answers_outside_the_window(profile: Path, kept: Path, window: str) -> None:
+    text = profile.read_text(encoding="utf-8")
+    assert WINDOW in text
+    profile.write_text(text.replace(WINDOW, window), encoding="utf-8")
+    result = CliRunner().invoke(app, ["service", "status", str(profile)])
+    assert result.exit_code == 3, result.output
+    assert "node-a: not healthy" in result.stdout
+
+
+def begun(profile: Path, name: str, *states: str) -> Path:
+    """A kept experiment in which the service went through these states."""
+    folder = experiments_folder() / name
+    with open_recorder(folder, read_lab(str(profile))) as recorder:
+        for state in states:
+            recorder.record(ServiceChanged.model_validate({"at": recorder.now(), "state": state}))
+    return folder
+
+
+STOPPED = ("stopping", "stopped", "memory free")
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_lab_is_not_run_in_an_experiment_that_only_stopped_the_service(profile: Path) -> None:
+    files = read_lab(str(profile))
+    lab = begun(profile, "embedded-20260101-000000")
+    begun(profile, "embedded-service-20260102-000000", *STOPPED, "healthy")
+    assert folder_to_open(files, None) == lab
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_lab_is_refused_while_the_service_is_stopped_by_itself(profile: Path) -> None:
+    files = read_lab(str(profile))
+    folder = begun(profile, "embedded-service-20260102-000000", *STOPPED)
+    result = CliRunner().invoke(app, ["run", str(profile)])
+    assert result.exit_code == 2, result.output
+    assert f"service restore {profile}" in result.stderr
+    assert f"--out {folder}" in result.stderr
+    assert folder_to_open(files, folder) == folder
+    assert folder_to_stop_in(files.profile) == folder
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_stop_begins_anew_after_a_restore_and_not_beside_a_lab(profile: Path) -> None:
+    lab = read_lab(str(profile)).profile
+    settled = begun(profile, "embedded-service-20260102-000000", *STOPPED, "healthy")
+    fresh = folder_to_stop_in(lab)
+    assert fresh != settled
+    assert not fresh.exists()
+    begun(profile, "embedded-20260103-000000", *STOPPED)
+    with pytest.raises(InputError, match="embedded-20260103-000000"):
+        folder_to_stop_in(lab)
+
+
+@pytest.mark.usefixtures("kept")
+def test_restore_asks_which_of_two(profile: Path) -> None:
+    folders = [begun(profile, f"embedded-{name}", *STOPPED) for name in ("20260101-000000", "service")]
+    result = CliRunner().invoke(app, ["service", "restore", str(profile)])
+    assert result.exit_code == 2, result.output
+    assert all(str(folder) in result.stderr for folder in folders)
+    assert "--out" in result.stderr
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_profile_that_was_edited_since_does_not_hide_the_experiment(profile: Path) -> None:
+    folder = begun(profile, "embedded-20260101-000000", *STOPPED)
+    text = profile.read_text(encoding="utf-8")
+    profile.write_text(text.replace(WINDOW, "window: {hours: 5}"), encoding="utf-8")
+    result = CliRunner().invoke(app, ["service", "status", str(profile)])
+    assert result.exit_code == 3, result.output
+    assert f"experiment: {folder}\n" in result.stdout
+
+
+def test_an_experiment_of_another_profile_is_refused(profile: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "experiment"
+    open_recorder(folder, read_lab("embedded")).journal.close()
+    profile.write_text(profile.read_text(encoding="utf-8").replace("name: embedded", "name: other", 1))
+    result = CliRunner().invoke(app, ["service", "restore", str(profile), "--out", str(folder)])
+    assert result.exit_code == 2, result.output
+    assert "holds an experiment of embedded, not of other" in result.stderr
+
+
 def test_status_leaves_nothing_on_this_computer(profile: Path, kept: Path) -> None:
     result = CliRunner().invoke(app, ["service", "status", str(profile)])
     assert result.exit_code == 3, result.output
@@ -73,3 +176,54 @@ def test_a_mistyped_folder_is_refused_and_not_made(profile: Path, tmp_path: Path
     assert result.exit_code == 2, result.output
     assert f"no experiment in {nowhere}" in result.stderr
     assert not nowhere.exists()
+
+
+@pytest.fixture
+def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Standin]]:
+    monkeypatch.setattr(returning, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("console.nodes.service.calls._POLL_SECONDS", 0.1)
+    made = {node: Standin(node, free_port(), tmp_path / f"control-{node}") for node in ("node-a", "node-b")}
+    for standin in made.values():
+        standin.set(ready_seconds=0.5)
+    yield made
+    end_processes_of(tmp_path)
+
+
+@pytest.mark.usefixtures("kept")
+def test_restore_finds_the_experiment_and_names_it(tmp_path: Path, standins: dict[str, Standin]) -> None:
+    path = tmp_path / "lent.yaml"
+    path.write_text(profile_with(standins), encoding="utf-8")
+    folder = begun(path, f"embedded-{os.getpid()}")
+    asyncio.run(serving(standins, folder))
+    stopped = CliRunner().invoke(app, ["service", "stop", str(path), "--out", str(folder)])
+    assert stopped.exit_code == 0, stopped.output
+    assert not any(healthy(standin) for standin in standins.values())
+    restored = CliRunner().invoke(app, ["service", "restore", str(path)])
+    assert restored.exit_code == 0, restored.output
+    assert f"experiment: {folder}\n" in restored.stdout
+    assert all(healthy(standin) for standin in standins.values())
+    again = CliRunner().invoke(app, ["service", "restore", str(path)])
+    assert again.exit_code == 0, again.output
+    assert "nothing to restore: no kept experiment" in again.stdout
+
+
+async def test_a_service_is_brought_back_after_the_window_too(
+    tmp_path: Path, standins: dict[str, Standin]
+) -> None:
+    path, folder = tmp_path / "lent.yaml", tmp_path / f"lent-{os.getpid()}"
+    path.write_text(profile_with(standins), encoding="utf-8")
+    files, later = read_lab(str(path)), timedelta()
+
+    def now() -> datetime:
+        return datetime.now(UTC) + later
+
+    with open_recorder(folder, files, now=now) as recorder:
+        await serving(standins, folder)
+        async with assembled(files.profile, folder, recorder=recorder) as crew:
+            hands = service.Hands(recorder, crew)
+            assert await service._stop(hands) == 0
+            assert not any(healthy(standin) for standin in standins.values())
+            later = timedelta(hours=5)
+            assert await service._restore(hands) == 0
+            assert all(healthy(standin) for standin in standins.values())
+            assert not hands.lending.owed

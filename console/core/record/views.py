@@ -177,6 +177,11 @@ class ServiceView:
     was_stopped: bool = False
     nodes: Mapping[str, ServiceOnNode] = field(default_factory=dict)
 
+    @property
+    def owed(self) -> bool:
+        """The service was stopped and is not proven healthy since."""
+        return self.was_stopped and self.state != "healthy"
+
 
 @dataclass(frozen=True, slots=True)
 class ActiveFinding:

@@ -1,0 +1,125 @@
+"""Which experiment a command means: one that is given, one that is kept, or a new one."""
+
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from console.cli.program import program
+from console.core.errors import InputError, LabError
+from console.core.plan.profile import Profile
+from console.core.record.experiment import Experiment
+from console.engine.opening import LabFiles, exists
+from console.engine.replay import ReadSession
+from console.journal.lock import LOCK
+
+
+def experiments_folder() -> Path:
+    """Where experiments are kept when no --out is given."""
+    return user_data_path("lab-console") / "experiments"
+
+
+def folder_to_open(files: LabFiles, out: Path | None) -> Path:
+    """`out`, or the newest unfinished lab of this very profile, or a new folder.
+
+    Raises `InputError` when `out` is no folder, or one that holds something else, and when `lab service stop`
+    holds the service.
+    """
+    if out is not None:
+        return folder_of_its_own(out)
+    profile = files.profile
+    for folder, seen in _kept(profile, f"{_service_only(profile)}*"):
+        if seen.service.owed:
+            back = f"{program()} service restore {shlex.quote(files.profile_file)}"
+            raise InputError(
+                f"`lab service stop` stopped the service and has not seen it healthy since, in {folder}",
+                why="a lab notes how the service answers before it stops it",
+                next_step=f"bring it back: {back}; or run the lab in there: --out {shlex.quote(str(folder))}",
+            )
+    for folder, seen in _kept(profile, f"{profile.name}-*"):
+        unfinished = seen.outcome is None and seen.profile == profile
+        if unfinished and not folder.name.startswith(_service_only(profile)):
+            return folder
+    return _new_folder(profile.name)
+
+
+def folder_to_stop_in(profile: Profile) -> Path:
+    """The one in which `lab service stop` holds the service already, or a new one.
+
+    Raises `InputError` when a lab holds it.
+    """
+    for folder in holders(profile):
+        if not folder.name.startswith(_service_only(profile)):
+            raise InputError(
+                f"the lab in {folder} stopped the service and has not seen it healthy since",
+                next_step="give that folder with --out, to stop it there",
+            )
+        return folder
+    return _new_folder(_service_only(profile))
+
+
+def holders(profile: Profile) -> list[Path]:
+    """Kept experiments of the profile's name that stopped the service and have not seen it healthy since."""
+    return [folder for folder, seen in _kept(profile, f"{profile.name}-*") if seen.service.owed]
+
+
+def newest(profile: Profile) -> Path | None:
+    """The kept experiment of the profile's name that was begun last."""
+    begun = {seen.opened_at: folder for folder, seen in _kept(profile, f"{profile.name}-*")}
+    return begun[max(begun)] if begun else None
+
+
+def folder_of_its_own(out: Path) -> Path:
+    """`out` if it is an experiment's folder, empty, or not there yet. Raises `InputError`."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is not a folder", next_step="give a folder with --out")
+    if not exists(out) and out.is_dir():
+        others = [path.name for path in out.iterdir() if path.name != LOCK and not path.name.startswith(".")]
+        if others:
+            raise InputError(
+                f"{out} holds other things and no experiment",
+                why=f"{min(others)} is in it" + (f", with {len(others) - 1} more" if others[1:] else ""),
+                next_step="give an empty or a new folder with --out",
+            )
+    return out
+
+
+def folder_to_read(name: str) -> Path:
+    """An experiment by folder, or by name among those that are kept. Raises `InputError`."""
+    root = experiments_folder()
+    for folder in (Path(name), root / name):
+        if exists(folder):
+            return folder
+    kept = sorted(path.name for path in root.iterdir() if exists(path)) if root.is_dir() else []
+    raise InputError(
+        f"no experiment {name}",
+        why=f"neither {name} nor {root / name} holds an experiment.sqlite3",
+        next_step="give the folder that was named with --out, or one of: "
+        + (", ".join(kept) or "none kept yet"),
+    )
+
+
+def _kept(profile: Profile, pattern: str) -> Iterator[tuple[Path, Experiment]]:
+    """Kept experiments of the profile's name by the names of their folders, the latest first.
+
+    One that can't be read is left out.
+    """
+    for folder in sorted(filter(exists, experiments_folder().glob(pattern)), reverse=True):
+        try:
+            with ReadSession(folder) as session:
+                seen = session.experiment
+        except LabError:
+            continue
+        if seen.profile.name == profile.name:
+            yield folder, seen
+
+
+def _service_only(profile: Profile) -> str:
+    """How the names of experiments begin that do nothing but stop the service."""
+    return f"{profile.name}-service"
+
+
+def _new_folder(begins: str) -> Path:
+    return experiments_folder() / f"{begins}-{datetime.now():%Y%m%d-%H%M%S}"
