@@ -5,7 +5,7 @@ import pytest
 from console.cli.files import shipped
 from console.core.errors import InputError
 from console.core.plan.launch import Launch, check_fit, fill, plan_launches
-from console.core.plan.matrix import Configuration, Settings
+from console.core.plan.matrix import Configuration, Mode, Settings
 from console.core.plan.profile import Profile, parse_profile
 
 
@@ -65,6 +65,8 @@ def test_megatron_flags() -> None:
     assert flag(launch, "merge_lora") == ["false"]
     assert flag(launch, "ddp_timeout") == ["1800"]
     assert flag(launch, "recompute_method") == ["uniform"]
+    assert flag(launch, "num_train_epochs") == ["1"]
+    assert flag(launch, "torch_dtype") == ["bfloat16"]
     assert len(flag(launch, "dataset")) == 3
     assert "--report_to" not in launch.argv
     assert "--learning_rate" not in launch.argv
@@ -101,6 +103,20 @@ def test_world_that_does_not_divide() -> None:
     config = Configuration(id="E2", title="x", mode="megatron", varies="tensor parallel", tensor_parallel=2)
     with pytest.raises(InputError, match="world 1"):
         check_fit(config, Settings(epochs=1))
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "words"),
+    [
+        ("megatron", Settings(epochs=0.5), "0.5 epochs"),
+        ("megatron", Settings(epochs=1, dtype="float32"), "float32"),
+        ("swift", Settings(epochs=1, recompute="selective"), "selective"),
+    ],
+)
+def test_a_setting_that_the_mode_cannot_keep(mode: Mode, settings: Settings, words: str) -> None:
+    config = Configuration(id="E0", title="x", mode=mode, varies="nothing")
+    with pytest.raises(InputError, match=words):
+        check_fit(config, settings)
 
 
 def test_placeholder_without_a_value() -> None:

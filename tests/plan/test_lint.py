@@ -63,7 +63,11 @@ PITFALLS: list[tuple[str, str, LaunchFacts]] = [
     ("ngram-offload-full", "error", facts("--tuner_type", "full", env={"PLE_CPU_OFFLOAD": "1"})),
     ("even-pipeline", "warning", facts("--pipeline_model_parallel_size", "2", nodes=2, has_ngram_table=True)),
     ("qlora-merge", "error", facts("--quant_bits", "4", "--quant_method", "bnb", merge_intended=True)),
-    ("reentrant-checkpointing", "warning", facts(program="swift", nodes=2)),
+    (
+        "reentrant-checkpointing",
+        "warning",
+        facts("--gradient_checkpointing_kwargs", '{"use_reentrant": true}', program="swift", nodes=2),
+    ),
     ("slow-torch", "error", facts(matmul_tflops=9.0, matmul_baseline_tflops=90.0)),
     ("borrowed-expectation", "warning", facts(gpu_name="GB10", expectation_gpu="A800")),
     ("more-cut-than-needed", "warning", facts("--tensor_model_parallel_size", "2", nodes=2)),
@@ -131,6 +135,11 @@ def test_the_rule_speaks(rule: str, severity: str, given: LaunchFacts) -> None:
     assert findings[rule].remedy
 
 
+def test_older_frameworks_checkpoint_reentrantly_by_default() -> None:
+    given = facts(program="swift", nodes=2, versions={"ms_swift": "3.12.6"})
+    assert rules(given)["reentrant-checkpointing"] == "warning"
+
+
 def test_there_are_twelve_pitfalls_in_the_courses_order() -> None:
     assert [rule for rule, _, _ in PITFALLS] == [
         next(iter(set(rules(given)) & {rule})) for rule, _, given in PITFALLS
@@ -156,10 +165,20 @@ SILENT: list[tuple[str, LaunchFacts]] = [
         ),
     ),
     ("qlora-merge", facts("--quant_bits", "4")),
-    ("reentrant-checkpointing", facts("--deepspeed", "zero2", program="swift", nodes=2)),
+    ("reentrant-checkpointing", facts(program="swift", nodes=2, versions={"ms_swift": "4.6.0"})),
     (
         "reentrant-checkpointing",
-        facts("--gradient_checkpointing_kwargs", '{"use_reentrant": false}', program="swift", nodes=2),
+        facts("--deepspeed", "zero2", program="swift", nodes=2, versions={"ms_swift": "3.12.6"}),
+    ),
+    (
+        "reentrant-checkpointing",
+        facts(
+            "--gradient_checkpointing_kwargs",
+            '{"use_reentrant": false}',
+            program="swift",
+            nodes=2,
+            versions={"ms_swift": "3.12.6"},
+        ),
     ),
     ("slow-torch", facts(matmul_tflops=88.0, matmul_baseline_tflops=90.0)),
     ("more-cut-than-needed", facts("--pipeline_model_parallel_size", "2", nodes=2, smallest_fitting_cut=2)),

@@ -40,7 +40,7 @@ def plan_launches(
 
     `places` holds, for each node, the values of the placeholders. `model`, `dataset` and `settings` replace
     the profile's (the checklist's small runs use them). Raises `InputError` when the parallel sizes or the
-    batch do not fit.
+    batch do not fit, or the mode has no such setting.
     """
     model = model or profile.model
     dataset = dataset or profile.dataset
@@ -68,8 +68,10 @@ def plan_launches(
 def check_fit(config: Configuration, settings: Settings) -> int:
     """Micro-batches that one data-parallel rank works through in a step.
 
-    Raises `InputError` when world size, parallel sizes and batches do not fit together.
+    Raises `InputError` when world size, parallel sizes and batches do not fit together, and for a setting
+    that the configuration's mode can't keep.
     """
+    _check_mode(config, settings)
     sizes = ParallelSizes.checked(
         tp=config.tensor_parallel,
         pp=config.pipeline_parallel,
@@ -77,6 +79,30 @@ def check_fit(config: Configuration, settings: Settings) -> int:
     )
     topology = derive(config.nodes, sizes)
     return micro_batches(settings.global_batch, settings.micro_batch, topology.dp)
+
+
+def _check_mode(config: Configuration, settings: Settings) -> None:
+    """Settings that ms-swift 4.6 refuses in that mode, or takes for another value without a word."""
+    if config.mode == "swift":
+        if settings.recompute == "selective":
+            raise InputError(
+                f"{config.id}: recompute selective is not to be had in ordinary mode",
+                why="swift sft recomputes whole layers or nothing",
+                next_step="give full or none",
+            )
+        return
+    if settings.epochs is not None and not settings.epochs.is_integer():
+        raise InputError(
+            f"{config.id}: {settings.epochs:g} epochs can't be trained in Megatron mode",
+            why="megatron sft takes whole epochs only",
+            next_step="give whole epochs, or max_steps instead",
+        )
+    if settings.dtype == "float32":
+        raise InputError(
+            f"{config.id}: float32 can't be trained in Megatron mode",
+            why="megatron sft turns it into float16",
+            next_step="give bfloat16 or float16",
+        )
 
 
 def fill(text: str, places: Mapping[str, str]) -> str:
@@ -135,11 +161,12 @@ def _megatron_flags(
             "sequence_parallel": config.sequence_parallel or None,
             "finetune": True,
             "cross_entropy_loss_fusion": True,
+            "torch_dtype": settings.dtype,
             "lr": settings.learning_rate,
             "min_lr": settings.min_learning_rate,
             "lr_warmup_fraction": settings.warmup_fraction,
             "train_iters": settings.max_steps,
-            "num_train_epochs": settings.epochs,
+            "num_train_epochs": None if settings.epochs is None else int(settings.epochs),
             "merge_lora": False if settings.tuner == "lora" else None,
             "no_save_optim": True,
             "no_save_rng": True,

@@ -128,14 +128,21 @@ def qlora_merge(facts: LaunchFacts) -> Finding | None:
 
 
 def reentrant_checkpointing(facts: LaunchFacts) -> Finding | None:
-    """DDP and reentrant gradient checkpointing mark a parameter ready twice."""
+    """DDP and reentrant gradient checkpointing mark a parameter ready twice.
+
+    ms-swift turns reentrance off under DDP by itself since 4.0, unless it is asked for.
+    """
     kwargs = facts.value("gradient_checkpointing_kwargs", "").replace(" ", "").lower()
+    installed = facts.versions.get("ms_swift")
+    asked = '"use_reentrant":true' in kwargs
+    older = installed is not None and version_key(installed) < (4,)
+    by_default = older and '"use_reentrant":false' not in kwargs
     if (
         facts.program != "swift"
         or facts.world_size < 2
         or "deepspeed" in facts.flags
         or not facts.is_on("gradient_checkpointing", True)
-        or '"use_reentrant":false' in kwargs
+        or not (asked or by_default)
     ):
         return None
     return Finding(
