@@ -94,8 +94,8 @@ class Guarding:
         try:
             await self._renew(member, seconds, None)
         except (NodeError, ServiceError) as error:
-            words = f"the last renewal failed, so the lease before it counts: {error.what}"
-            self._recorder.note(words, node=member.name)
+            words = "the last renewal failed, so the lease before it counts"
+            self._recorder.trouble(words, error, node=member.name)
 
     async def end(self) -> None:
         """End the guards; refused by a node whose service is not proven healthy."""
@@ -113,7 +113,7 @@ class Guarding:
             try:
                 await self._end(member)
             except (NodeError, ServiceError) as error:
-                self._recorder.note(f"the guard stays until its lease ends: {error.what}", node=member.name)
+                self._recorder.trouble("the guard stays until its lease ends", error, node=member.name)
 
     async def _end(self, member: Member) -> None:
         await self._collect(member)
@@ -251,8 +251,7 @@ class Guarding:
         if self._lost.get(node) == error.what:
             return False
         self._lost[node] = error.what
-        words = "; ".join(part for part in (f"guard: {error.what}", error.why) if part)
-        self._recorder.note(words, node=node)
+        self._recorder.trouble("guard", error, node=node)
         return True
 
 

@@ -165,4 +165,4 @@ class JobsOfRun:
         """Note a trouble when it begins or changes, not at every look."""
         if self._troubles.get((node, what)) != type(error).__name__:
             self._troubles[node, what] = type(error).__name__
-            self._recorder.note(f"{what}: {error.what}; {error.why}", node=node, run=self._run)
+            self._recorder.trouble(what, error, node=node, run=self._run)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal, Self
 
+from console.core.errors import LabError
 from console.core.record.events import Event, ExperimentOpened, Noted
 from console.core.record.experiment import Experiment
 from console.core.record.folding import apply
@@ -66,6 +67,11 @@ class Recorder:
     ) -> None:
         """Record one line for the timeline. Raises `JournalError`."""
         self.record(Noted(at=self.now(), node=node, run=run, words=words, level=level))
+
+    def trouble(self, what: str, error: LabError, *, node: str | None, run: str | None = None) -> None:
+        """Note what an error means here, with its cause as far as it is known. Raises `JournalError`."""
+        cause = "; ".join(part for part in (error.what, error.why) if part)
+        self.note(f"{what}: {cause}", node=node, run=run)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every event; returns the function that ends it."""

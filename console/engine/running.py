@@ -75,7 +75,7 @@ class Running:
         try:
             await JobsOfRun(self._recorder, self._crew, run.id, run.launches).look()
         except NodeError as error:
-            self._recorder.note(f"its job could not be looked at: {error.what}", node=error.node, run=run.id)
+            self._recorder.trouble("its job could not be looked at", error, node=error.node, run=run.id)
 
     def abandon(self, run: str, why: str) -> None:
         """Record the end of a run that is waited for no longer; its jobs are ended before the next start."""

@@ -117,8 +117,7 @@ class LogWatch:
     def give_up(self, error: NodeError) -> None:
         """The rest of the log can't be had: what is here is read to its end, and the gap is noted."""
         self._facts(self._reader.finish())
-        words = f"the log is not complete here: {error.what}; {error.why}"
-        self._recorder.note(words, node=self._node.name, run=self._run)
+        self._recorder.trouble("the log is not complete here", error, node=self._node.name, run=self._run)
         self._recorder.record(
             ev.StreamChanged(at=self._recorder.now(), node=self._node.name, run=self._run, state="ended")
         )
