@@ -1,7 +1,6 @@
 """The app: six screens over one session, the panels that ask, and the way out."""
 
 import asyncio
-import gc
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from console.core.record.experiment import Experiment
 from console.core.text import clean
 from console.engine.session import Session
 from console.report.onepage import one_page as report_page
-from console.tui import wishes
+from console.tui import collector, wishes
 from console.tui.actions import GLOBAL, SCREENS, ScreenName, actions_of, bindings, possible
 from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, WorkFailed
 from console.tui.next_action import hypotheses_due
@@ -118,9 +117,7 @@ class LabApp(App[Left]):
         self._close_messages_no_wait()
 
     async def on_mount(self) -> None:
-        # What is imported stays for good; collecting through it would hold up the keys for 100 ms.
-        gc.collect()
-        gc.freeze()
+        collector.settle()
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self._leave_unasked)
         self.register_theme(THEME)

@@ -8,7 +8,6 @@ takes over 50 ms until painted at the 99th percentile, be it while 200 MB are se
 """
 
 import asyncio
-import gc
 import os
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from textual import events
 from console.core.reading.trainlog import TrainLogReader
 from console.nodes.ssh import Node
 from console.nodes.tail import Tail
+from console.tui import collector
 
 LOG_BYTES, OPEN_LIMIT_SECONDS = 2 * 2**30, 1.0
 MEMORY_LIMIT_BYTES, SLOPE_LIMIT_BYTES_PER_LINE = 150e6, 1.0
@@ -210,8 +210,7 @@ async def press_keys(folder: Path, seconds: float) -> bool:
 
 
 def main() -> int:
-    gc.collect()
-    gc.freeze()  # as the app does at its start
+    collector.settle()  # as the app does at its start
     lines = int(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 10_000_000
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 8.0
     print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

@@ -1,11 +1,14 @@
 """Numbered rows of text with a cursor, a mark and a needle: only those in sight are asked for and drawn."""
 
 import re
+from itertools import zip_longest
+from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region, Size
+from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -14,8 +17,28 @@ _PLAIN, _BAD, _FOUND = Style(), Style(color="red"), Style(color="yellow", bold=T
 _MATCH, _CURSOR, _MARKED = Style(reverse=True, bold=True), Style(reverse=True), Style(underline=True)
 
 
+class Drawn(NamedTuple):
+    """All that a line of the screen is drawn from."""
+
+    text: str
+    finding: bool
+    marked: bool
+    chosen: bool
+    needle: str
+
+
 class LogRows(ScrollView, can_focus=True):
     """Draws rows; whose they are says the subclass with `row_count`, `_text` and `_finding_on`."""
+
+    DEFAULT_CSS = """
+    LogRows {
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    virtual_size = Reactive(Size(0, 0), repaint=False)
+    """Of all rows. Nothing else depends on it: a log that grows lays out no screen and repaints no row."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -25,7 +48,7 @@ class LogRows(ScrollView, can_focus=True):
         self.mark: int | None = None
         self.needle = ""
         self._widest = 1
-        self._picture: tuple[list[tuple[int, str | None]], int] | None = None
+        self._picture: list[Drawn] = []
 
     @property
     def row_count(self) -> int:
@@ -56,23 +79,37 @@ class LogRows(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._picture = self._layout(), self._width
-        try:
-            return super().render_lines(crop)
-        finally:
-            self._picture = None
+        self._picture = self._drawn()
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        rows, width = self._picture or (self._layout(), self._width)
-        if y >= len(rows):
+        width = self._width
+        if y >= len(self._picture):
             return Strip.blank(width)
-        row, piece = rows[y]
-        text = self._text(row) if piece is None else piece
-        strip = self._strip(row, text, width)
-        if self.wrap:
-            return strip.crop_extend(0, width, _PLAIN)
-        left = int(self.scroll_offset.x)
+        strip = self._strip(self._picture[y], width)
+        left = 0 if self.wrap else int(self.scroll_offset.x)
         return strip.crop_extend(left, left + width, _PLAIN)
+
+    def _drawn(self) -> list[Drawn]:
+        """The lines of the screen as they are to be drawn now."""
+        first, last = sorted((self.cursor if self.mark is None else self.mark, self.cursor))
+        return [
+            Drawn(
+                self._text(row) if piece is None else piece,
+                self._finding_on(row),
+                self.mark is not None and first <= row <= last,
+                row == self.cursor and not self.follow,
+                self.needle,
+            )
+            for row, piece in self._layout()
+        ]
+
+    def _redraw(self) -> None:
+        """Draw the lines anew that are no longer as they were drawn last."""
+        pairs = zip_longest(self._picture, self._drawn())
+        changed = [Region(0, y, self.size.width, 1) for y, (old, new) in enumerate(pairs) if old != new]
+        if changed:
+            self.refresh(*changed)
 
     def _layout(self) -> list[tuple[int, str | None]]:
         """The rows in sight, top to bottom; with wrapping, a row for every piece of a line."""
@@ -89,20 +126,20 @@ class LogRows(ScrollView, can_focus=True):
                 break
         return found[-height:] if at_end else found[:height]
 
-    def _strip(self, row: int, text: str, width: int) -> Strip:
-        marked = self._finding_on(row)
-        style = _FOUND if marked else _BAD if _ERROR.search(text) else _PLAIN
-        if self.mark is not None and min(self.mark, self.cursor) <= row <= max(self.mark, self.cursor):
+    def _strip(self, line: Drawn, width: int) -> Strip:
+        text = line.text
+        style = _FOUND if line.finding else _BAD if _ERROR.search(text) else _PLAIN
+        if line.marked:
             style += _MARKED
-        if row == self.cursor and not self.follow:
+        if line.chosen:
             style += _CURSOR
             text = text + " " * max(0, width - 1 - cell_len(text))
-        sign = Segment("▲" if marked else " ", _FOUND)
+        sign = Segment("▲" if line.finding else " ", _FOUND)
         if cell_len(text) + 1 > self._widest:
             self._widest = min(cell_len(text) + 1, 20_000)
-        if not self.needle:
+        if not line.needle:
             return Strip([sign, Segment(text, style)])
-        parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
+        parts = re.split(f"({re.escape(line.needle)})", text, flags=re.IGNORECASE)
         pieces = [Segment(part, style + _MATCH if n % 2 else style) for n, part in enumerate(parts) if part]
         return Strip([sign, *pieces])
 
@@ -121,13 +158,14 @@ class LogRows(ScrollView, can_focus=True):
         width = self._width if self.wrap else max(self._widest, self._width)
         if self.virtual_size != (width, count):
             self.virtual_size = Size(width, count)
+            self.vertical_scrollbar.window_virtual_size = count
         if self.follow:
             self.cursor = max(0, count - 1)
         height, top = max(1, self.size.height), int(self.scroll_offset.y)
         if self.follow or self.cursor < top or self.cursor >= top + height:
             target = self.cursor - height + 1 if self.follow or self.cursor > top else self.cursor
             self.scroll_to(y=max(0, target), animate=False, immediate=True, force=True)
-        self.refresh()
+        self._redraw()
 
     def on_resize(self) -> None:
         self._settle()

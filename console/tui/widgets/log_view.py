@@ -159,7 +159,7 @@ class LogView(LogRows):
         places = tuple(sorted(start_bytes))
         if places != self._findings:
             self._findings = places
-            self.refresh()
+            self._redraw()
 
     def find(self, needle: str, step: int) -> None:
         """Begin to look for the next (1) or previous (-1) row with `needle`, ignoring case, in the whole log.
@@ -168,7 +168,7 @@ class LogView(LogRows):
         """
         self.cancel_search()
         self.needle = needle
-        self.refresh()
+        self._redraw()
         if self.index is not None and needle:
             self._searching = self.run_worker(self._search(self.index, needle, step), group="search")
 
@@ -312,7 +312,7 @@ class LogView(LogRows):
         if found is not None:
             self.go_to_byte(found[0])
         self._tell_progress(None)
-        self.refresh()
+        self._redraw()
         self.post_message(SearchEnded(needle, found is not None))
 
     def _tell_progress(self, share: float | None) -> None:

@@ -97,7 +97,7 @@ class MergedView(LogView):
         self.cancel_search()
         self.needle = needle
         if not needle:
-            self.refresh()
+            self._redraw()
             return
         self._searching = self.run_worker(self._look_for(needle.casefold(), step), group="search")
 
@@ -106,7 +106,7 @@ class MergedView(LogView):
         wanted = tuple(places)
         if wanted != self._places:
             self._places = wanted
-            self.refresh()
+            self._redraw()
 
     def go_to_finding(self, step: int) -> bool:
         if self.pattern:
@@ -174,7 +174,7 @@ class MergedView(LogView):
             if distance % ROWS_A_TURN == 0:
                 await asyncio.sleep(0)
         self._searching = None
-        self.refresh()
+        self._redraw()
         self.post_message(SearchEnded(self.needle, found))
 
 
