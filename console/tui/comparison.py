@@ -1,23 +1,75 @@
-"""The ledger's three columns of one configuration, from the profile and the recorded row."""
+"""The ledger's three columns of one configuration: from the profile, the logged steps, the recorded row."""
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
+from statistics import median
 
 from console.core.ledger.columns import Column, Comparison, Value
 from console.core.ledger.of_lab import prediction_of
 from console.core.plan.matrix import Configuration
 from console.core.plan.profile import Profile
+from console.core.reading.steady import ENOUGH_CLEAN, WARMUP_STEPS
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
+from console.core.record.views import RunView, StepView
+from console.tui.figures import GIB
+from console.tui.words import Words
 
 
-def comparison_of(experiment: Experiment, config: Configuration) -> tuple[Comparison, str]:
-    """Paper beside measured, and why there is no paper column when there is none."""
+def comparison_of(experiment: Experiment, config: Configuration, words: Words) -> tuple[Comparison, str]:
+    """Paper, probed and measured, and why there is no paper column when there is none.
+
+    Probed is what the steps of the run say that were logged so far; beside the measured row, what its first
+    ones said.
+    """
     paper, reason = _paper(_Key(experiment.profile, config.id))
     found = Comparison(configuration=config.id, paper=paper)
-    row = experiment.rows.get(config.id)
-    if row is None:
-        return found, reason
-    return found.with_measured(measured_column(row)), reason
+    row, attempts = experiment.rows.get(config.id), experiment.runs_of(config.id)
+    run = experiment.runs.get(row.run) if row else next(reversed(attempts), None)
+    if run is not None and run.steps:
+        warmup = experiment.profile.warmup_steps
+        found = found.with_probed(probed_column(run, WARMUP_STEPS if warmup is None else warmup, words))
+    return (found.with_measured(measured_column(row)) if row else found), reason
+
+
+def probed_column(run: RunView, warmup: int, words: Words) -> Column:
+    """Step time and peak memory by the logged steps; of a run that has ended by the first that suffice."""
+    clean = _clean_intervals(run, warmup)
+    if run.outcome is not None:
+        clean = clean[:ENOUGH_CLEAN]
+    enough = len(clean) >= ENOUGH_CLEAN
+    last = clean[-1][0].step if enough and run.outcome is not None else run.steps[-1].step
+    steps = [step for step in run.steps if step.step <= last]
+    seconds = Value(missing=words("ledger.too_few_steps", n=len(clean), needed=ENOUGH_CLEAN))
+    if enough:
+        source = words("ledger.of_intervals", n=len(clean), steps=len(steps))
+        seconds = Value(number=median(length for _, length in clean), source=source)
+    later = Value(missing=words("ledger.when_recorded"))
+    return Column(
+        memory_bytes=_peak_so_far(steps, words), step_seconds=seconds, tokens_per_second=later, mfu=later
+    )
+
+
+def _clean_intervals(run: RunView, warmup: int) -> list[tuple[StepView, float]]:
+    """Seconds per step after the warm-up, each with the step that ends it; without those of an evaluation."""
+    evaluated = {seen.step for seen in run.evaluations}
+    found = []
+    for before, after in pairwise(run.steps):
+        if before.elapsed_seconds is None or after.elapsed_seconds is None:
+            continue
+        seconds, count = after.elapsed_seconds - before.elapsed_seconds, after.step - before.step
+        undisturbed = evaluated.isdisjoint(range(before.step, after.step))
+        if before.step >= warmup and count > 0 and seconds > 0 and undisturbed:
+            found.append((after, seconds / count))
+    return found
+
+
+def _peak_so_far(steps: Sequence[StepView], words: Words) -> Value:
+    known = [step.memory_gib for step in steps if step.memory_gib is not None]
+    if not known:
+        return Value(missing=words("ledger.no_step_memory"))
+    return Value(number=max(known) * GIB, source=words("ledger.of_steps", n=len(known)))
 
 
 def measured_column(row: Row) -> Column:

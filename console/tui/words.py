@@ -229,6 +229,17 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "ledger.paper": ("paper", "纸面"),
     "ledger.probed": ("probed", "探测"),
     "ledger.measured": ("measured", "实测"),
+    "ledger.of_intervals": (
+        "median of {n} intervals, from {steps} logged steps",
+        "{n} 个间隔的中位数，取自 {steps} 个已记录的步",
+    ),
+    "ledger.too_few_steps": (
+        "{n} clean intervals after warm-up, {needed} are needed",
+        "预热后只有 {n} 个干净间隔，至少要 {needed} 个",
+    ),
+    "ledger.of_steps": ("greatest of {n} logged steps", "{n} 个已记录的步中最大值"),
+    "ledger.no_step_memory": ("the logged steps name none", "已记录的步中没有"),
+    "ledger.when_recorded": ("known once the row is recorded", "写入记录后才有"),
     "ledger.weights": ("weights, bf16", "权重 bf16"),
     "ledger.gradients": ("gradients, bf16", "梯度 bf16"),
     "ledger.optimizer": ("AdamW moments and master, fp32", "AdamW 动量与主权重 fp32"),

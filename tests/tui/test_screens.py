@@ -248,7 +248,8 @@ def test_the_ledger_gives_the_reasons_of_the_one_page() -> None:
     config = experiment.profile.configuration("E2")
     compared = {one.quantity: one.why for one in predictions(experiment) if one.config == "E2"}
     for which, lang in enumerate(("en", "zh")):
-        text = comparison_text(*comparison_of(experiment, config), compared, Words(lang)).plain
+        words = Words(lang)
+        text = comparison_text(*comparison_of(experiment, config, words), compared, words).plain
         for why in compared.values():
             assert why[which]
             assert why[which] in text
@@ -273,7 +274,7 @@ def test_the_verdict_so_far_hopes_for_the_rest(folder: Path) -> None:
 
 def test_the_ledger_compares_paper_with_measured(folder: Path) -> None:
     experiment = story(folder).experiment
-    found, reason = comparison_of(experiment, experiment.profile.configuration("E0"))
+    found, reason = comparison_of(experiment, experiment.profile.configuration("E0"), Words("en"))
     assert reason == ""
     assert found.paper is not None
     assert found.measured is not None
@@ -284,7 +285,7 @@ def test_the_ledger_compares_paper_with_measured(folder: Path) -> None:
         "tokens_per_second",
         "mfu",
     }
-    waiting, _ = comparison_of(experiment, experiment.profile.configuration("E2"))
+    waiting, _ = comparison_of(experiment, experiment.profile.configuration("E2"), Words("en"))
     assert waiting.paper is not None
     assert waiting.measured is None
 

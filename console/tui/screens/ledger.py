@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from console.core.ledger.classic import classic_account
-from console.core.ledger.columns import QUANTITIES, Comparison, Quantity, Value
+from console.core.ledger.columns import QUANTITIES, Column, Comparison, Quantity, Value
 from console.core.ledger.of_lab import device_with_own_memory
 from console.core.plan.matrix import Configuration
 from console.core.record.experiment import Experiment
@@ -70,7 +70,7 @@ class LedgerScreen(LabScreen):
         self.put("configs", tabs)
         self.query_one("#account-box").border_title = self.words("ledger.title")
         latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
-        comparison, reason = comparison_of(experiment, title)
+        comparison, reason = comparison_of(experiment, title, self.words)
         why = {one.quantity: one.why for one in predictions(experiment) if one.config == shown}
         self.put("comparison", comparison_text(comparison, reason, why, self.words))
         self.put("account", account_text(experiment, title, latest, self.words))
@@ -104,11 +104,23 @@ def comparison_text(
         for quantity, both in why.items()
         if both[0]
     ]
+    if comparison.probed:
+        rows.append(_probe_text(comparison.probed, words))
     if comparison.paper and comparison.paper.fit == "does not fit":
         rows.append(say((f"{words('ledger.no_room')}: {plain(comparison.paper.fit_reason)}", "yellow")))
     if reason:
         rows.append(say((f"{words('ledger.no_paper')}: {plain(reason)}", "yellow")))
     return lines(rows)
+
+
+def _probe_text(probed: Column, words: Words) -> Text:
+    """What the probed figures rest on, and why one is missing."""
+    told: tuple[tuple[Quantity, Value], ...] = (
+        ("memory_bytes", probed.memory_bytes),
+        ("step_seconds", probed.step_seconds),
+    )
+    parts = [f"{words(f'ledger.{name}')}: {value.source or value.missing}" for name, value in told]
+    return say((f"{words('ledger.probed')}  ", "bold"), ("; ".join(parts), "grey62"))
 
 
 def account_text(
