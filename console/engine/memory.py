@@ -1,10 +1,14 @@
 """The peak memory of a run on each node, from the best witness there is."""
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from statistics import median
 
+from console.core.errors import InputError
+from console.core.ledger.of_lab import device_of
 from console.core.plan.custody import Sample
+from console.core.plan.profile import Profile
 from console.core.reading.trainlog import TrainLog
 from console.core.record.computers import computer_of
 from console.core.record.figures import Source
@@ -20,7 +24,8 @@ BEFORE = timedelta(seconds=15)
 
 def peak_memory(recorder: Recorder, run: RunView, logs: Mapping[str, TrainLog]) -> dict[str, PeakMemory]:
     """Per node: what the driver says of the run's processes, else what the framework reserved on the rank
-    that logs, else the resident memory of the run's processes (nodes without a GPU)."""
+    that logs, else the resident memory of the run's processes (nodes without a GPU), else how far the node's
+    used memory rose (devices that share it)."""
     return {node: _of_node(recorder, run, node, logs.get(node)) for node in run.nodes}
 
 
@@ -33,11 +38,22 @@ class _Highest:
     """Whether the readings tell one node's processes from another's on the same computer."""
     driver_bytes: int | None = None
     resident_bytes: int | None = None
+    used_before: list[int] = field(default_factory=list)
+    """Used memory of the whole node in the readings shortly before the run."""
+    used_bytes: int | None = None
+
+    @property
+    def rise_bytes(self) -> int | None:
+        """Most used memory of the node less what was in use before the run, by the median."""
+        if self.used_bytes is None or not self.used_before:
+            return None
+        return self.used_bytes - round(median(self.used_before))
 
     def take(self, sample: Sample, pids: Set[int]) -> None:
         """One reading, of which the run's processes are `pids`."""
         self.readings += 1
         self.told_apart &= sample.jobs_of_run is not None
+        self.used_bytes = _larger(self.used_bytes, _used(sample))
         self.driver_bytes = _larger(self.driver_bytes, _driver_bytes(sample, pids))
         if pids and sample.gpu_sm_clock_mhz is None:
             self.resident_bytes = _larger(self.resident_bytes, sum(sample.jobs[pid] for pid in pids))
@@ -59,7 +75,23 @@ def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) 
         return PeakMemory(size_bytes=seen.resident_bytes, source=source)
     if not seen.readings:
         return PeakMemory(reason="the node's sampler delivered nothing during the run")
+    if seen.rise_bytes is not None and seen.rise_bytes > 0 and _shares_memory(recorder.experiment.profile):
+        words = "rise of used memory (MemTotal − MemAvailable), page cache and other processes not told apart"
+        return PeakMemory(size_bytes=seen.rise_bytes, source=_sampled(node, words, seen.readings))
     return PeakMemory(reason="neither the driver nor the framework gave a figure on this node")
+
+
+def _shares_memory(profile: Profile) -> bool:
+    """Whether the device's memory is the node's, as on GB10, where the driver may print `[N/A]`."""
+    try:
+        device = device_of(profile)
+    except InputError:
+        return False
+    return device is not None and device.unified
+
+
+def _used(sample: Sample) -> int:
+    return sample.memory.total_bytes - sample.memory.available_bytes
 
 
 def _driver_bytes(sample: Sample, pids: Set[int]) -> int | None:
@@ -99,6 +131,7 @@ def _during(recorder: Recorder, run: RunView, node: str) -> _Highest:
     for at, sample in recorder.journal.samples(node, run.planned_at - BEFORE, ends):
         if at <= run.planned_at:
             before |= sample.jobs.keys()
+            seen.used_before.append(_used(sample))
         else:
             seen.take(sample, _pids(sample, run.id, before))
     return seen

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.planned_run import GIB, RUN, end, planned_run, read
+from support.planned_run import GIB, MEMORY, RUN, end, planned_run, read
 
+from console.core.plan.custody import MemoryReading
 from console.engine.memory import peak_memory
 from console.engine.recorder import Recorder
 
@@ -87,4 +88,40 @@ def test_one_computer_as_several_nodes_is_told_where_their_processes_are_not_tol
 def test_no_figure_has_its_reason(recorder: Recorder) -> None:
     assert peak_of(recorder) == (None, "the node's sampler delivered nothing during the run")
     read(recorder, 1, 1, gpu_sm_clock_mhz=2300.0, jobs={OURS: GIB}, gpu_processes={OURS: None})
+    assert peak_of(recorder) == (None, "neither the driver nor the framework gave a figure on this node")
+
+
+def in_use(gib: int) -> MemoryReading:
+    return MEMORY.model_copy(update={"available_bytes": MEMORY.total_bytes - gib * GIB})
+
+
+def read_without_a_figure(recorder: Recorder) -> None:
+    """The driver lists the run's process and has no size for it."""
+    for n, (minute, gib) in enumerate(((-0.2, 9), (-0.1, 10), (-0.05, 60), (1, 45), (2, 52), (4, 30))):
+        read(recorder, n, minute, memory=in_use(gib), gpu_sm_clock_mhz=2300.0, gpu_processes={OURS: None})
+
+
+@pytest.mark.parametrize("lab", ["spark-pair"])
+def test_where_the_device_shares_the_node_s_memory_its_rise_is_the_last_witness(recorder: Recorder) -> None:
+    read_without_a_figure(recorder)
+    size, words = peak_of(recorder)
+    assert size == 42 * GIB, "the highest of the run less the median before it"
+    assert words == (
+        "rise of used memory (MemTotal − MemAvailable), page cache and other processes not told apart, "
+        "highest of 3 readings at 1 Hz"
+    )
+
+
+@pytest.mark.parametrize("lab", ["h200-pair"])
+def test_a_device_with_memory_of_its_own_is_not_told_by_the_node_s(recorder: Recorder) -> None:
+    read_without_a_figure(recorder)
+    assert peak_of(recorder) == (None, "neither the driver nor the framework gave a figure on this node")
+
+
+@pytest.mark.parametrize("lab", ["spark-pair"])
+@pytest.mark.parametrize("before", [None, 50], ids=["not read", "no less"])
+def test_without_a_rise_there_is_no_figure(recorder: Recorder, before: int | None) -> None:
+    if before is not None:
+        read(recorder, 1, -0.1, memory=in_use(before))
+    read(recorder, 2, 1, memory=in_use(50), gpu_sm_clock_mhz=2300.0)
     assert peak_of(recorder) == (None, "neither the driver nor the framework gave a figure on this node")

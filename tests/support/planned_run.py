@@ -42,7 +42,7 @@ def planned_run(folder: Path, *, lab: str = "embedded", nodes: int = 2) -> Itera
 def read(recorder: Recorder, n: int, minute: float, **fields: object) -> None:
     """A reading of the node that logs, which arrived so many minutes after the run was planned."""
     run = recorder.experiment.runs[RUN]
-    sample = Sample(n=n, at=60 * minute, memory=MEMORY, **fields)  # type: ignore[arg-type]
+    sample = Sample(n=n, at=60 * minute, **{"memory": MEMORY, **fields})  # type: ignore[arg-type]
     arrived = run.planned_at + timedelta(minutes=minute)
     recorder.journal.add_samples(run.log_node, recorder.experiment.name, [sample], arrived)
 
