@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
@@ -32,7 +32,7 @@ SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a chart over steps is looked at."""
+    """How a chart is looked at. That of the memory is always as it is: a peak must stay what it was."""
 
     log: bool = False
     smoothing: float = 0.0
@@ -51,7 +51,7 @@ def chart_of(
 ) -> Chart:
     """The chart of that name. Those of `BY_STEP` have steps on the x axis, those of `BY_TIME` minutes."""
     if name in BY_TIME:
-        return _by_time(name, experiment, run, readings, words, log=look.log and name != "memory")
+        return _by_time(name, experiment, run, readings, words, PLAIN if name == "memory" else look)
     first = 1 if name in BETWEEN_STEPS else 0
     xs = tuple(float(step.step) for step in run.steps[first:])
     ys = _values(name, experiment, run)[first:]
@@ -163,8 +163,7 @@ def _by_time(
     run: RunView,
     readings: Mapping[str, Sequence[Reading]],
     words: Words,
-    *,
-    log: bool,
+    look: Look,
 ) -> Chart:
     device = device_with_own_memory(experiment.profile) if name == "memory" else None
     read: dict[ChartName, Callable[[Reading], float | None]] = {
@@ -186,17 +185,24 @@ def _by_time(
         values = [((r.at - begun) / 60, read[name](r)) for r in mine]
         drawn = _with_gaps([(x, y) for x, y in values if y is not None])
         series.append(Series(short[node], tuple(x for x, _ in drawn), tuple(y for _, y in drawn), colour))
+    title = _title(name, words, log=look.log)
+    if look.smoothing:
+        raw = [replace(one, style="grey50", quiet=True) for one in series]
+        smooth = [
+            replace(one, y=tuple(ema(one.y, look.smoothing)), style=f"bold {one.style}") for one in series
+        ]
+        series, title = raw + smooth, f"{title}, {words('chart.ema', weight=f'{look.smoothing:g}')}"
     levels: tuple[Level, ...] = ()
     if name == "memory":
         levels = _memory_levels(experiment, run, readings, words, device)
     return Chart(
-        words("chart.device_memory") if device else _title(name, words, log=log),
+        words("chart.device_memory") if device else title,
         tuple(series),
         levels,
         empty=_why_no_readings(name, run, readings, words),
         x_unit=words("chart.minutes"),
         reach=figures.STALE_SECONDS / 60,
-        log=log,
+        log=look.log,
     )
 
 

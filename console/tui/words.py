@@ -166,7 +166,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     ),
     "runs.log_whole": ("log complete", "日志完整"),
     "runs.log_open": ("log not complete", "日志不完整"),
-    "runs.not_smoothed": ("charts by time are not smoothed", "按时间的图不作平滑"),
     "runs.filtered": ("filter", "过滤"),
     "runs.log_rank": ("rank {rank}, its log counts", "rank {rank}，以其日志为准"),
     "runs.rank": ("rank {rank}", "rank {rank}"),

@@ -15,14 +15,14 @@ from textual_plot import PlotWidget
 from console.core.record import events as ev
 from console.engine.replay import ReadSession
 from console.tui import charts
-from console.tui.readings import reading_of
+from console.tui.readings import Reading, reading_of
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets.axes import RoundTicks
 from console.tui.widgets.chart_view import Chart, ChartView, Reader, Series, _between, _pieces, _reading
 from console.tui.widgets.decimate import decimate
 from console.tui.words import Words
 from tui.conftest import Opener
-from tui.support import at, sample, screen_text, story
+from tui.support import FakeSession, at, sample, screen_text, story
 
 EN = Words("en")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "h200-pair"
@@ -66,11 +66,15 @@ def test_step_time_is_the_difference_not_the_printed_mean(folder: Path) -> None:
     assert all(math.isclose(s, 3.21) for s in seconds[1:] if s is not None)
 
 
+def readings_of(session: FakeSession) -> dict[str, list[Reading]]:
+    """All readings of all nodes as charts take them."""
+    return {node: [reading_of(*one) for one in found] for node, found in session.readings.items()}
+
+
 def test_memory_has_total_floor_and_prediction(folder: Path) -> None:
     session = story(folder)
     run = session.experiment.runs["E1-1"]
-    readings = {node: [reading_of(*one) for one in session.readings[node]] for node in run.nodes}
-    chart = charts.chart_of("memory", session.experiment, run, readings, EN)
+    chart = charts.chart_of("memory", session.experiment, run, readings_of(session), EN)
     levels = {level.name: level.y for level in chart.levels}
     assert math.isclose(levels["total"], 121.6, rel_tol=1e-3)
     assert math.isclose(levels["guard acts"], 121.6 - 12, rel_tol=1e-3)
@@ -150,7 +154,28 @@ async def test_log_axis_and_smoothing_are_told_in_the_title(opened: Opener, fold
         await pilot.press("a", "a", "a", "l")
         await until(lambda: "EMA" not in screen_text(app) and "log  " not in screen_text(app), "neither")
         await pilot.press("c", "c", "c", "c", "a")
-        await until(lambda: "charts by time are not smoothed" in screen_text(app), "why nothing changed")
+        await until(lambda: "GPU power, W, EMA 0.6" in screen_text(app), "a chart by time is smoothed too")
+        assert "memory, GiB  ━" in screen_text(app), "that of the memory beside it is not"
+
+
+@pytest.mark.parametrize("name", ["power", "clock"])
+def test_charts_by_time_are_smoothed_over_their_grey_values(folder: Path, name: charts.ChartName) -> None:
+    session = story(folder)
+    run, readings = session.experiment.runs["E1-1"], readings_of(session)
+    plain = charts.chart_of(name, session.experiment, run, readings, EN)
+    smoothed = charts.chart_of(name, session.experiment, run, readings, EN, charts.Look(smoothing=0.9))
+    raw, smooth = smoothed.series[:2], smoothed.series[2:]
+    assert [one.y for one in raw] == [one.y for one in plain.series]
+    assert all(one.quiet and one.style == "grey50" for one in raw)
+    assert [one.name for one in smooth] == ["a", "b"]
+    assert [one.y for one in smooth] == [tuple(charts.ema(one.y, 0.9)) for one in raw]
+
+
+def test_the_chart_of_the_memory_is_never_smoothed(folder: Path) -> None:
+    session = story(folder)
+    run, readings = session.experiment.runs["E1-1"], readings_of(session)
+    plain = charts.chart_of("memory", session.experiment, run, readings, EN)
+    assert charts.chart_of("memory", session.experiment, run, readings, EN, charts.Look(True, 0.9)) == plain
 
 
 async def test_levels_are_named_on_their_lines(opened: Opener, folder: Path) -> None:

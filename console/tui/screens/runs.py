@@ -228,8 +228,7 @@ class RunsScreen(LabScreen):
         self._charts_changed()
 
     def action_smooth(self) -> None:
-        if not self.charts.next_smoothing():
-            self.lab.tell(self.words("runs.not_smoothed"))
+        self.charts.next_smoothing()
         self._charts_changed()
 
     def action_zoom(self, step: int) -> None:

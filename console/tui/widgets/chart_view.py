@@ -34,6 +34,8 @@ class Series:
     y: tuple[float | None, ...]
     style: str = "green"
     points: bool = False
+    quiet: bool = False
+    """Without a place in the title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,8 @@ class ChartView(Vertical):
         elif age:
             text.append(f"  {plain(age)}", "bold yellow")
         for series in chart.series:
+            if series.quiet:
+                continue
             at = _reading(series, cursor, chart.reach)
             text.append("  ◆" if series.points else "  ━", series.style)
             text.append(plain(series.name) + " " if series.name else " ")

@@ -65,13 +65,10 @@ class RunCharts(Horizontal):
     def toggle_log(self) -> None:
         self.look = charts.Look(not self.look.log, self.look.smoothing)
 
-    def next_smoothing(self) -> bool:
-        """Smooth more, after the most not at all; whether the chosen chart is one that can be smoothed."""
-        if self.chart not in charts.BY_STEP:
-            return False
+    def next_smoothing(self) -> None:
+        """Smooth more, after the most not at all."""
         place = (charts.SMOOTHING.index(self.look.smoothing) + 1) % len(charts.SMOOTHING)
         self.look = charts.Look(self.look.log, charts.SMOOTHING[place])
-        return True
 
     def zoom(self, step: int) -> None:
         self._zoom = max(0, min(MOST_ZOOM, self._zoom + step))
