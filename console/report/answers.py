@@ -11,6 +11,9 @@ from console.core.record.figures import Row
 from console.core.record.gaps import ended_well, rows_in_order
 from console.report.expectations import ALIKE, baseline_id
 
+TOGETHER = "all nodes together"
+"""In the words of a peak that holds the run's processes of every node, which readings didn't tell apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -88,11 +91,12 @@ def _against(row: Row, base: Row) -> Compared:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLine:
-    """Measured peak of one row against the static account of one device."""
+    """Measured peak of one row against the static account of what it holds."""
 
     row: Row
     peaks: dict[str, int | None]
     static_bytes: int | None
+    """Of one device; of all devices of the run where the peak is theirs together."""
     kind: str
     """What was measured, in the source's words."""
 
@@ -128,6 +132,15 @@ class Memory:
     wider_dtype: bool
     """Weights are kept in FP32, twice what the account says."""
 
+    @property
+    def kinds(self) -> dict[str, list[str]]:
+        """What was measured, and the rows that it was measured for."""
+        found: dict[str, list[str]] = {}
+        for line in self.lines:
+            if line.kind:
+                found.setdefault(line.kind, []).append(line.row.id)
+        return found
+
 
 def memory(experiment: Experiment) -> Memory:
     """16 bytes per trained parameter, 2 per frozen one; divided where tensor or pipeline parallelism cuts."""
@@ -139,8 +152,10 @@ def memory(experiment: Experiment) -> Memory:
     lines = []
     for row in rows_in_order(experiment):
         config = experiment.profile.configuration(row.id)
-        cut = config.tensor_parallel * config.pipeline_parallel
-        lines.append(MemoryLine(row, row.peak_memory_bytes, None if own is None else own // cut, _kind(row)))
+        cut, kind = config.tensor_parallel * config.pipeline_parallel, _kind(row)
+        devices = len(row.peak_memory_bytes) if TOGETHER in kind else 1
+        static = None if own is None else devices * own // cut
+        lines.append(MemoryLine(row, row.peak_memory_bytes, static, kind))
     return Memory(
         parameters=count,
         trained=trained,

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from console.core.errors import InputError
 from console.core.ledger import catalogue
-from console.core.ledger.classic import SPARK_VISIBLE_GB, classic_account
+from console.core.ledger.classic import classic_account
 from console.core.ledger.flops import lora_parameters
+from console.core.ledger.of_lab import device_with_own_memory
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.stand_in import Difference, differences
@@ -27,7 +29,8 @@ class Paper:
     weights_bytes: int
     static_bytes: int
     adapters: int
-    spark_bytes: float
+    spark_bytes: int
+    """What a process sees of a Spark's memory."""
     exchanged_bytes: int
     """FP32 adapter gradients that data parallelism exchanges per step."""
 
@@ -42,7 +45,7 @@ class Choice:
     paper: Paper
     varies: str
     memory_share: float | None
-    """Highest peak of the row over the memory of its node."""
+    """Highest peak of the row over the memory of its device, or of its node where the two share one."""
 
     @property
     def measured(self) -> bool:
@@ -106,7 +109,7 @@ def _paper() -> Paper:
         weights_bytes=2 * shapes.parameters.total,
         static_bytes=account.static_bytes,
         adapters=adapters,
-        spark_bytes=SPARK_VISIBLE_GB * 1e9,
+        spark_bytes=catalogue.device("GB10").memory_bytes,
         exchanged_bytes=4 * adapters,
     )
 
@@ -115,8 +118,16 @@ def _share(experiment: Experiment, row: Row | None) -> float | None:
     shares = [
         size / total
         for node, size in (row.peak_memory_bytes if row else {}).items()
-        if size is not None
-        and node in experiment.nodes
-        and (total := memory_bytes(experiment.nodes[node].facts)) is not None
+        if size is not None and (total := _room(experiment, node)) is not None
     ]
     return max(shares, default=None)
+
+
+def _room(experiment: Experiment, node: str) -> int | None:
+    try:
+        device = device_with_own_memory(experiment.profile)
+    except InputError:
+        return None
+    if device is not None:
+        return device.memory_bytes
+    return memory_bytes(experiment.nodes[node].facts) if node in experiment.nodes else None

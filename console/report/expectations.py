@@ -14,11 +14,17 @@ Outcome = Literal["agrees", "contradicted", "reader", "baseline", "no figure"]
 ALIKE = 0.03
 """Differences below this share are not claimed from one run each."""
 
-_SHORTER = re.compile(
-    r"\bfaster\b|\bshorter\b|\bhalf the step time\b|更快|较快|缩短|减半|快于", re.IGNORECASE
-)
+HALF = (0.45, 0.6)
+"""Of the other's step time: what passes for half of it, overheads of the exchange included."""
+
+_HALF = re.compile(r"\bhalf the step time\b|减半", re.IGNORECASE)
+_SHORTER = re.compile(r"\bfaster\b|\bshorter\b|更快|较快|缩短|快于", re.IGNORECASE)
 _LONGER = re.compile(r"\bslower\b|\blonger step|拖住|更慢|较慢|慢于|变慢", re.IGNORECASE)
 _DOUBT = re.compile(r"\b(not|no|never|neither|unless)\b|n't\b|不|未必|没有|并非", re.IGNORECASE)
+_THAN = re.compile(
+    r"(?P<word>faster|shorter|slower|longer|快|慢)(?: step)?(?: than|于)\s*(?P<other>[A-Za-z][\w-]*)",
+    re.IGNORECASE,
+)
 _BETWEEN = re.compile(r"\bbetween (\S+?) and ([\w-]+)|介于\s*(\S+?)\s*[与和]\s*([\w-]+)", re.IGNORECASE)
 
 
@@ -62,6 +68,8 @@ def _judge(config: str, text: str, rows: Mapping[str, Row], baseline: str) -> Ex
     if between := _between(text, own, rows):
         return Expectation(config, text, between)
     named = [other for other in rows if other != config and re.search(rf"\b{re.escape(other)}\b", text)]
+    if len(named) > 1:
+        return _judge_each(config, text, named, rows, baseline)
     against = named[0] if len(named) == 1 else baseline
     if config == baseline and not named:
         return Expectation(config, text, "baseline")
@@ -70,8 +78,28 @@ def _judge(config: str, text: str, rows: Mapping[str, Row], baseline: str) -> Ex
         return Expectation(config, text, "no figure", against)
     step = own.steady_step_seconds / other.steady_step_seconds
     tokens = _ratio(own.tokens_per_second, other.tokens_per_second)
-    outcome = "reader" if len(named) > 1 else _direction(text, step)
-    return Expectation(config, text, outcome, against, step, tokens)
+    return Expectation(config, text, _direction(text, step), against, step, tokens)
+
+
+def _judge_each(
+    config: str, text: str, named: list[str], rows: Mapping[str, Row], baseline: str
+) -> Expectation:
+    """Each comparison of "faster than E0, but slower than E1" has to hold, and the text makes no other."""
+    own = rows[config]
+    ratios = {other: _ratio(own.steady_step_seconds, rows[other].steady_step_seconds) for other in named}
+    claims = {
+        found["other"]: found["word"].lower() in ("faster", "shorter", "快") for found in _THAN.finditer(text)
+    }
+    broken = [
+        other
+        for other, ratio in ratios.items()
+        if other in claims and ratio and not _holds(ratio, claims[other])
+    ]
+    judged = claims.keys() == set(named) and None not in ratios.values() and not _DOUBT.search(text)
+    outcome: Outcome = "reader" if not judged else "contradicted" if broken else "agrees"
+    against = broken[0] if judged and broken else baseline if baseline in named else named[0]
+    tokens = _ratio(own.tokens_per_second, rows[against].tokens_per_second)
+    return Expectation(config, text, outcome, against, ratios[against], tokens)
 
 
 def _between(text: str, own: Row, rows: Mapping[str, Row]) -> Outcome | None:
@@ -88,11 +116,18 @@ def _between(text: str, own: Row, rows: Mapping[str, Row]) -> Outcome | None:
 
 def _direction(text: str, step_ratio: float) -> Outcome:
     shorter, longer = bool(_SHORTER.search(text)), bool(_LONGER.search(text))
+    if _HALF.search(text) and not longer and not _DOUBT.search(text):
+        if HALF[0] <= step_ratio <= HALF[1]:
+            return "agrees"
+        return "reader" if _holds(step_ratio, shorter=True) else "contradicted"
     if shorter == longer or _DOUBT.search(text):
         return "reader"
-    if abs(step_ratio - 1) < ALIKE:
-        return "contradicted"
-    return "agrees" if (step_ratio < 1) == shorter else "contradicted"
+    return "agrees" if _holds(step_ratio, shorter) else "contradicted"
+
+
+def _holds(step_ratio: float, shorter: bool) -> bool:
+    """Whether the step is shorter (longer) by more than what one run each can tell."""
+    return abs(step_ratio - 1) >= ALIKE and (step_ratio < 1) == shorter
 
 
 def _ratio(own: float | None, other: float | None) -> float | None:

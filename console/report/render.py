@@ -34,6 +34,9 @@ _MARKDOWN = str.maketrans(
 _GAPS = re.compile(r"\n{3,}")
 _LOOSE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
+_PAUSED = re.compile(r"([.,:;!?]); ")
+"""A line that ends with a mark of its own needs no other where the next one follows it."""
+
 
 def render(template: str, lang: Lang, redactor: Redactor, context: dict[str, Any]) -> str:
     """The template of that language, e.g. `summary.en.md.j2`."""
@@ -53,7 +56,8 @@ def _environment(redactor: Redactor) -> Environment:
 
     def short(value: str, length: int) -> Markup:
         """One line of at most `length` characters; masked before it is cut: no half secret is left."""
-        masked = " ".join(redactor(value).split())
+        lines = [" ".join(line.split()) for line in redactor(value).splitlines()]
+        masked = _PAUSED.sub(r"\1 ", "; ".join(line for line in lines if line))
         cut = masked if len(masked) <= length else masked[: length - 1].rstrip() + "…"
         return Markup(escape(cut))
 

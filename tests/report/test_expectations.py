@@ -22,6 +22,16 @@ def outcome(text: str, seconds: float, config: str = "E1") -> str:
         ("A shorter step than E0, by less than half.", 1.3, "contradicted"),
         ("A shorter step than E0.", 0.99, "contradicted"),
         ("Nearly half the step time of E0.", 0.55, "agrees"),
+        ("Nearly half the step time of E0.", 0.7, "reader"),
+        ("Nearly half the step time of E0.", 0.98, "contradicted"),
+        ("Nearly half the step time of E0.", 1.4, "contradicted"),
+        ("比 E0 减半", 0.52, "agrees"),
+        ("Faster than E0, but slower than R1.", 0.7, "agrees"),
+        ("Faster than E0, but slower than R1.", 0.4, "contradicted"),
+        ("Faster than E0, but slower than R1.", 1.3, "contradicted"),
+        ("快于 E0，慢于 R1", 0.7, "agrees"),
+        ("Faster than E0; how it stands to R1 nobody knows.", 0.7, "reader"),
+        ("Not faster than E0, nor slower than R1.", 0.7, "reader"),
         ("Slower than E0, every layer waits.", 1.6, "agrees"),
         ("Slower than E0, every layer waits.", 0.6, "contradicted"),
         ("Between R1 and E0.", 0.7, "agrees"),
@@ -47,3 +57,13 @@ def test_a_failed_run_judges_no_hypothesis() -> None:
     story.run("E0", train_log([1.0] * 20))
     story.run("E1", train_log([0.5] * 20), outcome="failed", cause="x")
     assert [one.outcome for one in expectations(story.experiment)] == ["baseline", "no figure"]
+
+
+def test_a_broken_comparison_shows_the_figure_that_breaks_it() -> None:
+    story = Story(only=("E0", "E1", "R1"))
+    story.hypotheses(E1="Faster than E0, but slower than R1.")
+    story.run("E0", train_log([1.0] * 20))
+    story.run("R1", train_log([0.5] * 20))
+    story.run("E1", train_log([0.25] * 20), attempt=2)
+    (found,) = expectations(story.experiment)
+    assert (found.outcome, found.against, found.step_ratio) == ("contradicted", "R1", pytest.approx(0.5))

@@ -201,7 +201,7 @@ def test_markdown_of_others_stays_text() -> None:
     )
     page = one_page(story.experiment)
     line = next(line for line in page.splitlines() if "left out" in line)
-    assert r"a \| b \# head &lt;script&gt;" in line
+    assert r"a \| b; \# head; &lt;script&gt;" in line
     assert r"\[l\](http://h) \`c\` \*\*d\*\* \_e\_" in line
 
 

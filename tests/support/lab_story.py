@@ -154,6 +154,7 @@ class Story:
     gpus: tuple[int | str, int | str] = ("null", "null")
     peak: int = 700 << 20
     """What a node reads when a run names no peak of its own."""
+    peak_words: str = "resident memory"
     at: datetime = START
     events: list[ev.Event] = field(default_factory=list)
 
@@ -253,7 +254,7 @@ class Story:
             logs={"node-a": logged},
             peaks_memory={
                 node: PeakMemory(
-                    size, Source(words="resident memory, highest of 60 readings", node=node), None
+                    size, Source(words=f"{self.peak_words}, highest of 60 readings", node=node), None
                 )
                 if size
                 else PeakMemory(None, None, "the sampler delivered nothing")
