@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -32,12 +32,7 @@ def folder_to_open(files: LabFiles, out: Path | None) -> Path:
     profile = files.profile
     for folder, seen in _kept(profile, f"{_service_only(profile)}*"):
         if seen.service.owed:
-            back = f"{program()} service restore {shlex.quote(files.profile_file)}"
-            raise InputError(
-                f"`lab service stop` stopped the service and has not seen it healthy since, in {folder}",
-                why="a lab notes how the service answers before it stops it",
-                next_step=f"bring it back: {back}; or run the lab in there: --out {shlex.quote(str(folder))}",
-            )
+            raise _not_back(files, folder, "or run the lab in there, by that --out")
     for folder, seen in _kept(profile, f"{profile.name}-*"):
         unfinished = seen.outcome is None and seen.profile == profile
         if unfinished and not folder.name.startswith(_service_only(profile)):
@@ -45,18 +40,18 @@ def folder_to_open(files: LabFiles, out: Path | None) -> Path:
     return _new_folder(profile.name)
 
 
-def folder_to_stop_in(profile: Profile) -> Path:
-    """The one in which `lab service stop` holds the service already, or a new one.
+def folder_to_stop_in(files: LabFiles) -> Path:
+    """The one in which `lab service stop` has the service stopped in this window, or a new one.
 
-    Raises `InputError` when a lab holds it.
+    Raises `InputError` when it is stopped by a lab, or since an earlier window.
     """
-    for folder in holders(profile):
-        if not folder.name.startswith(_service_only(profile)):
-            raise InputError(
-                f"the lab in {folder} stopped the service and has not seen it healthy since",
-                next_step="give that folder with --out, to stop it there",
-            )
-        return folder
+    profile, now = files.profile, datetime.now(UTC)
+    for folder, seen in _kept(profile, f"{profile.name}-*"):
+        if seen.service.owed:
+            in_window = seen.window_ends is None or seen.window_ends > now
+            if in_window and folder.name.startswith(_service_only(profile)):
+                return folder
+            raise _not_back(files, folder, "then stop it")
     return _new_folder(_service_only(profile))
 
 
@@ -114,6 +109,15 @@ def _kept(profile: Profile, pattern: str) -> Iterator[tuple[Path, Experiment]]:
             continue
         if seen.profile.name == profile.name:
             yield folder, seen
+
+
+def _not_back(files: LabFiles, folder: Path, otherwise: str) -> InputError:
+    back = shlex.join(["service", "restore", files.profile_file, "--out", str(folder)])
+    return InputError(
+        f"the experiment in {folder} stopped the service and has not seen it healthy since",
+        why="how a service answers is noted before it is stopped",
+        next_step=f"bring it back: {program()} {back}; {otherwise}",
+    )
 
 
 def _service_only(profile: Profile) -> str:

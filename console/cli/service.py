@@ -47,7 +47,7 @@ def status(profile: ProfileName, out: Out = None) -> int:
 def stop(profile: ProfileName, out: Out = None) -> int:
     """Inspect, drain and stop the service, with a guard on every node that brings it back."""
     files = _with_service(profile)
-    folder = folder_of_its_own(out) if out else folder_to_stop_in(files.profile)
+    folder = folder_of_its_own(out) if out else folder_to_stop_in(files)
     return asyncio.run(_act(files, folder, _stop))
 
 

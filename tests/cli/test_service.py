@@ -18,7 +18,6 @@ from console.cli import service
 from console.cli.files import read_lab, shipped
 from console.cli.kept import experiments_folder, folder_to_open, folder_to_stop_in
 from console.cli.main import app
-from console.core.errors import InputError
 from console.core.record.events import ServiceChanged
 from console.engine import returning
 from console.engine.crew import assembled
@@ -78,10 +77,10 @@ def test_status_answers_outside_the_window(profile: Path, kept: Path, window: st
     assert "node-a: not healthy" in result.stdout
 
 
-def begun(profile: Path, name: str, *states: str) -> Path:
+def begun(profile: Path, name: str, *states: str, hours_ago: float = 0) -> Path:
     """A kept experiment in which the service went through these states."""
-    folder = experiments_folder() / name
-    with open_recorder(folder, read_lab(str(profile))) as recorder:
+    folder, at = experiments_folder() / name, datetime.now(UTC) - timedelta(hours=hours_ago)
+    with open_recorder(folder, read_lab(str(profile)), now=lambda: at) as recorder:
         for state in states:
             recorder.record(ServiceChanged.model_validate({"at": recorder.now(), "state": state}))
     return folder
@@ -107,19 +106,27 @@ def test_a_lab_is_refused_while_the_service_is_stopped_by_itself(profile: Path) 
     assert f"service restore {profile}" in result.stderr
     assert f"--out {folder}" in result.stderr
     assert folder_to_open(files, folder) == folder
-    assert folder_to_stop_in(files.profile) == folder
+    assert folder_to_stop_in(files) == folder
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_stop_begins_anew_after_a_restore_and_not_beside_a_lab(profile: Path) -> None:
-    lab = read_lab(str(profile)).profile
+def test_a_stop_begins_anew_after_a_restore(profile: Path) -> None:
     settled = begun(profile, "embedded-service-20260102-000000", *STOPPED, "healthy")
-    fresh = folder_to_stop_in(lab)
+    fresh = folder_to_stop_in(read_lab(str(profile)))
     assert fresh != settled
     assert not fresh.exists()
-    begun(profile, "embedded-20260103-000000", *STOPPED)
-    with pytest.raises(InputError, match="embedded-20260103-000000"):
-        folder_to_stop_in(lab)
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize(
+    ("name", "hours_ago"), [("embedded-20260103-000000", 0), ("embedded-service-20260103-000000", 5)]
+)
+def test_a_stop_waits_for_the_way_back_of_another(profile: Path, name: str, hours_ago: float) -> None:
+    folder = begun(profile, name, *STOPPED, hours_ago=hours_ago)
+    result = CliRunner().invoke(app, ["service", "stop", str(profile)])
+    assert result.exit_code == 2, result.output
+    assert str(folder) in result.stderr
+    assert f"service restore {profile}" in result.stderr
 
 
 @pytest.mark.usefixtures("kept")
