@@ -78,7 +78,7 @@ def test_a_gap_without_a_fact_is_unexplained() -> None:
 
 
 @pytest.mark.parametrize(("drawn", "says"), [(210.0, True), (600.0, False)])
-def test_little_power_means_that_the_host_sets_the_pace(drawn: float, says: bool) -> None:
+def test_little_power_on_one_node_means_that_the_host_sets_the_pace(drawn: float, says: bool) -> None:
     experiment = planned(
         story(power_watts=700.0, launch_seconds=4.2e-6).experiment, "E0", **step_band(5, 6, 7)
     )
@@ -88,13 +88,47 @@ def test_little_power_means_that_the_host_sets_the_pace(drawn: float, says: bool
     assert (why == UNEXPLAINED[0]) is not says
 
 
-def test_tensor_parallelism_is_held_against_as_many_devices_without_it() -> None:
+@pytest.mark.parametrize(
+    ("alone", "says"),
+    [(600.0, None), (None, None), (300.0, "host-bound on one node already (E0 drew 300 W)")],
+)
+def test_on_more_nodes_the_link_may_make_the_device_wait(alone: float | None, says: str | None) -> None:
+    experiment = planned(story(power_watts=700.0).experiment, "E1", **step_band(5, 6, 7))
+    experiment = changed(experiment, "E1", power_watts={"node-b": 210.0})
+    if alone is not None:
+        experiment = changed(experiment, "E0", power_watts={"node-a": alone})
+    why, why_zh = of(experiment, "E1", "step_seconds").why
+    assert "node-b drew 210 W of the 700 W" in why
+    assert (says or "the device mostly waited (launches, the link or the other rank)") in why
+    assert ("host-bound" in why) is (says is not None)
+    assert ("受限于主机端" in why_zh) is (says is not None)
+
+
+def test_a_baseline_that_failed_says_nothing_of_the_host() -> None:
+    experiment = planned(story(power_watts=700.0).experiment, "E1", **step_band(5, 6, 7))
+    for config in ("E0", "E1"):
+        experiment = changed(experiment, config, power_watts={"node-a": 210.0})
+    why, _ = of(ended(experiment, "E0", "failed"), "E1", "step_seconds").why
+    assert "the device mostly waited" in why
+
+
+def test_tensor_parallelism_is_held_against_as_many_passes_without_it() -> None:
+    """E1 has two ranks of 8 micro-batches each, E0 and T2 have 16 on every rank."""
     made = story()
     made.run("T2", seven_b_log(90.0, 32768))
     experiment = planned(made.experiment, "T2", **step_band(25, 30, 35))
     why, why_zh = of(experiment, "T2", "step_seconds").why
-    assert "communication in every layer: 3.00× the step of E1" in why
-    assert "E1" in why_zh
+    assert "communication in every layer: 1.50× the step of E0, whose ranks make the same 16 passes" in why
+    assert "E0" in why_zh
+    assert "E1" not in why
+
+
+def test_without_a_run_of_as_many_passes_nothing_is_said_of_communication() -> None:
+    made = spark(only=("E0", "E1", "T2"))
+    made.run("E1", seven_b_log(30.0, 32768))
+    made.run("T2", seven_b_log(90.0, 32768))
+    experiment = planned(made.experiment, "T2", **step_band(25, 30, 35))
+    assert of(experiment, "T2", "step_seconds").why == UNEXPLAINED
 
 
 def test_traffic_over_sockets_is_named() -> None:

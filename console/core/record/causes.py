@@ -6,6 +6,8 @@ Each cause is a sentence with the figures that it rests on, in both languages. N
 import re
 from collections.abc import Iterator
 
+from console.core.errors import InputError
+from console.core.ledger.of_lab import setup_of
 from console.core.record.computers import one_computer
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
@@ -113,38 +115,68 @@ def framework_bytes(run: RunView) -> int | None:
 
 
 def _waiting(experiment: Experiment, row: Row) -> Iterator[Both]:
-    """Little power at little utilisation: the host sets the pace."""
+    """Little power at little utilisation. A slow link makes it so too: that the host sets the pace is said
+    only of a run on one node, or where the baseline on one node waits as well."""
+    seen = _idle(experiment, row)
+    if seen is None:
+        return
+    node, drawn, full = seen
+    why = "the device mostly waited (launches, the link or the other rank)"
+    why_zh = "设备大多在等待（内核发射、链路或另一个 rank）"
+    base = _baseline(experiment)
+    if experiment.profile.configuration(row.id).nodes == 1:
+        why = "host-bound, launches and not arithmetic set the pace"
+        why_zh = "受限于主机端的内核发射，不是算力"
+    elif base is not None and (alone := _idle(experiment, base)):
+        why = (
+            f"host-bound on one node already ({base.id} drew {alone[1]:.0f} W), launches and not arithmetic "
+            "set the pace there"
+        )
+        why_zh = f"单节点时（{base.id}，{alone[1]:.0f} W）已受限于主机端的内核发射，不是算力"
+    beside = "" if row.mfu_lora is None else f", MFU {row.mfu_lora:.1%}"
+    launch = experiment.nodes[node].facts.get("launch_seconds")
+    beside += f", {launch * 1e6:.1f} µs a launch" if isinstance(launch, int | float) else ""
+    yield (
+        f"{node} drew {drawn:.0f} W of the {full:.0f} W of a matrix product there{beside}: {why}",
+        f"{node} 功耗 {drawn:.0f} W，同机矩阵乘为 {full:.0f} W{beside}：{why_zh}",
+    )
+
+
+def _idle(experiment: Experiment, row: Row) -> tuple[str, float, float] | None:
+    """The first node whose device drew little, in watts, and what it drew in a matrix product."""
     for node, drawn in row.power_watts.items():
         facts = experiment.nodes[node].facts if node in experiment.nodes else {}
         full = facts.get("power_watts")
         if not isinstance(full, int | float) or facts.get("matmul_tflops") is None:
             continue
         if drawn < IDLE_SHARE * full:
-            beside = "" if row.mfu_lora is None else f", MFU {row.mfu_lora:.1%}"
-            launch = facts.get("launch_seconds")
-            beside += f", {launch * 1e6:.1f} µs a launch" if isinstance(launch, int | float) else ""
-            yield (
-                f"{node} drew {drawn:.0f} W of the {full:.0f} W of a matrix product there{beside}: "
-                "host-bound, launches and not arithmetic set the pace",
-                f"{node} 功耗 {drawn:.0f} W，同机矩阵乘为 {full:.0f} W{beside}："
-                "受限于主机端的内核发射，不是算力",
-            )
-            return
+            return node, drawn, full
+    return None
+
+
+def _baseline(experiment: Experiment) -> Row | None:
+    """The baseline's row if its run on one node ended well."""
+    row = experiment.rows.get(experiment.baseline)
+    if row is None or not ended_well(experiment, row):
+        return None
+    return row if experiment.profile.configuration(row.id).nodes == 1 else None
 
 
 def _exchanging(experiment: Experiment, row: Row) -> Iterator[Both]:
-    """Tensor parallelism against the fastest run over as many devices without it."""
-    profile = experiment.profile
-    config = profile.configuration(row.id)
-    if config.tensor_parallel < 2 or row.steady_step_seconds is None:
+    """Tensor parallelism against the fastest run without it whose ranks make the same passes. Fewer passes,
+    as with data parallelism, or fewer layers, as with pipelines, would shorten the other's step as well."""
+    profile, passes = experiment.profile, _passes(experiment, row)
+    if row.steady_step_seconds is None or passes is None:
+        return
+    if profile.configuration(row.id).tensor_parallel < 2:
         return
     others = [
         (other.steady_step_seconds, other.id)
         for other in experiment.rows.values()
         if other.steady_step_seconds
         and ended_well(experiment, other)
-        and profile.configuration(other.id).nodes == config.nodes
         and profile.configuration(other.id).tensor_parallel == 1
+        and _passes(experiment, other) == passes
     ]
     if not others:
         return
@@ -152,10 +184,22 @@ def _exchanging(experiment: Experiment, row: Row) -> Iterator[Both]:
     if row.steady_step_seconds > EXCHANGE_RATIO * seconds:
         times = f"{row.steady_step_seconds / seconds:.2f}×"
         yield (
-            f"communication in every layer: {times} the step of {name}, as many devices without "
-            "tensor parallelism",
-            f"每层都要通信：单步是 {name} 的 {times}，后者设备数相同但没有张量并行",
+            f"communication in every layer: {times} the step of {name}, whose ranks make the same "
+            f"{passes[0]} passes without tensor parallelism",
+            f"每层都要通信：单步是 {name} 的 {times}，后者每个 rank 同为 {passes[0]} 次前向后向，"
+            "没有张量并行",
         )
+
+
+def _passes(experiment: Experiment, row: Row) -> tuple[int, int, int] | None:
+    """Micro-batches per rank and step, samples in each, pipeline stages; None where they are not known."""
+    try:
+        setup = setup_of(experiment.profile, experiment.profile.configuration(row.id))
+    except InputError:
+        return None
+    if setup is None:
+        return None
+    return setup.batch.micro_batches, setup.batch.micro_batch, setup.topology.sizes.pp
 
 
 def _sums_processes(experiment: Experiment, row: Row, size: int, reserved: int) -> bool:

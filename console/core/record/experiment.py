@@ -82,6 +82,14 @@ class Experiment:
             return tuple(config.id for config in self.profile.degraded_matrix.configurations)
         return tuple(c.id for c in matrix.configurations if not self.only or c.id in self.only)
 
+    @property
+    def baseline(self) -> str:
+        """The configuration that the others are compared with, of the path that is being run."""
+        degraded = self.profile.degraded_matrix
+        if degraded and degraded.baseline in self.configurations:
+            return degraded.baseline
+        return self.profile.matrix.baseline
+
     def runs_of(self, config: str) -> tuple[RunView, ...]:
         """The attempts at a configuration, oldest first."""
         return tuple(run for run in self.runs.values() if run.config == config and run.purpose == "matrix")
