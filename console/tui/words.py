@@ -157,6 +157,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "order: arrival, stamp, step, text; ~ unknown",
         "顺序：到达、时间戳、步、共同行；~ 未知",
     ),
+    "runs.begins": (
+        "⋯ merged from the last {n} lines of each log on; v: one log, whole",
+        "⋯ 仅合并每份日志的最后 {n} 行起的内容；v：看整份日志",
+    ),
     "runs.one_log": ("this run has one log", "此运行只有一份日志"),
     "runs.heard": ("heard {age}", "读数 {age}"),
     "runs.ago": ("{age} ago", "{age}前"),

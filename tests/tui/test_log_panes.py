@@ -11,13 +11,17 @@ from console.core.reading.merge import Merge
 from console.tui.app import LabApp, Left
 from console.tui.screens.runs import RunsScreen
 from console.tui.widgets import merged_logs
+from console.tui.widgets.merged_logs import HISTORY_LINES
 from console.tui.widgets.merged_view import MergedView, ranks_text
+from console.tui.words import Words
 from tui.conftest import Opener
 from tui.support import FakeSession, at, opening, planned, screen_text, story, walk
 
 
-def two_logs(folder: Path) -> FakeSession:
+def two_logs(folder: Path, before: bytes = b"") -> FakeSession:
+    """Logs that end alike; `before` stands before that in one of them."""
     session = story(folder)
+    session.log_grows("E1-1", "spark-b", before)
     session.log_grows("E1-1", "spark-a", b"[rank0]: both say this\nrank zero alone\n")
     session.log_grows("E1-1", "spark-b", b"[rank1]: both say this\nrank one alone\n")
     return session
@@ -78,6 +82,29 @@ async def test_merged_lines_name_their_ranks_and_what_is_not_known(opened: Opene
         session.log_grows("E1-1", "spark-a", b"a later line\n")
         await until(lambda: " [0]   a later line" in screen_text(app), "what arrived later, without doubt")
         assert view.follow
+
+
+async def test_merged_logs_that_begin_late_say_so_above_their_first_row(opened: Opener, folder: Path) -> None:
+    chatter = b"".join(b"chatter %d\n" % n for n in range(HISTORY_LINES))
+    async with opened(two_logs(folder, chatter), screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        begins = Words("en")("runs.begins", n="2,000")
+        assert begins not in screen_text(app), "the end of the logs is in sight"
+        await pilot.press("home")
+        await until(lambda: begins in screen_text(app), "where the rows begin")
+        first = screen_text(app).split(begins)[1].split("\n")[1]
+        assert first.strip().startswith(view.marked_text().strip()), "right above the first row"
+        await pilot.press(*["down"] * (view.size.height - 1))
+        await until(lambda: begins not in screen_text(app), "the cursor's row in its place")
+        assert f"{view.marked_text().strip()} " in screen_text(app)
+
+
+async def test_whole_merged_logs_have_nothing_above_their_first_row(opened: Opener, folder: Path) -> None:
+    async with opened(two_logs(folder), screen="runs") as (pilot, app, _):
+        view = await to_merged(pilot, app)
+        await pilot.press("home")
+        await until(lambda: view.cursor == 0, "the first row")
+        assert "⋯" not in screen_text(app)
 
 
 async def test_merged_rows_are_searched_filtered_and_copied(opened: Opener, folder: Path) -> None:

@@ -29,6 +29,7 @@ from console.tui.screens.window import finding_rows
 from console.tui.widgets.expressions import BadExpression, expression
 from console.tui.widgets.log_panes import MODES, LogPanes, Mode, NodeLog
 from console.tui.widgets.log_view import LOOK_SECONDS, LogView
+from console.tui.widgets.merged_logs import HISTORY_LINES
 from console.tui.widgets.merged_view import MergedView
 from console.tui.widgets.panel import TextPanel
 from console.tui.widgets.run_charts import RunCharts
@@ -165,6 +166,7 @@ class RunsScreen(LabScreen):
     def _draw_log_heads(self) -> None:
         for pane in self.panes.panes():
             if isinstance(pane.view, MergedView):
+                pane.view.begins = self.words("runs.begins", n=f"{HISTORY_LINES:,}")
                 pane.put_head(merged_head_text(self.panes.in_sight(), pane.view, self.words))
             elif pane.log_of is not None:
                 chosen = pane.view is self.log_view

@@ -29,6 +29,8 @@ class MergedLogs:
         self._history = True
         self.unfinished: tuple[tuple[int, int], ...] = ()
         """(log, start byte) of lines without an end."""
+        self.shortened = False
+        """Whether a log has lines before those that were taken in, or rows were dropped."""
 
     def __len__(self) -> int:
         return len(self._merge.rows) + len(self.unfinished)
@@ -49,6 +51,7 @@ class MergedLogs:
         if not grown and not any(lines):
             return None
         change = self._merge.take(lines, now, history=history)
+        self.shortened = self.shortened or change.dropped > 0
         self.unfinished = tuple(
             (log, index.whole_end) for log, index in enumerate(self._indexes) if index.whole_end < index.end
         )
@@ -104,6 +107,7 @@ class MergedLogs:
         last = min(len(index), first + LINES_A_LOOK)
         if self._history:
             first, last = max(0, len(index) - HISTORY_LINES), len(index)
+            self.shortened = self.shortened or index.span(first)[0] > 0
         start, end = index.span(first)[0], min(index.span(last - 1)[1], index.whole_end)
         self._taken[log] = end
         if end - start > BYTES_A_LOOK:

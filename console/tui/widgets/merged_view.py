@@ -8,10 +8,12 @@ from time import monotonic
 
 from console.core.reading.merge import order_known
 from console.tui.messages import LogAdvanced, SearchEnded
+from console.tui.paint import cut
 from console.tui.widgets.expressions import Pattern, TooSlow, matching
 from console.tui.widgets.log_view import LogView
 from console.tui.widgets.merged_logs import MergedLogs
 
+NO_ROW = -1
 ROWS_A_TURN = 500
 """So many rows are tested before keys come through again."""
 
@@ -22,6 +24,8 @@ class MergedView(LogView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.logs: MergedLogs | None = None
+        self.begins = ""
+        """Told above the first row when it is not the first line of the logs."""
         self._ranks: tuple[int, ...] = ()
         self._places: tuple[tuple[int, int], ...] = ()
         self._passing: list[int] = []
@@ -124,6 +128,15 @@ class MergedView(LogView):
         found = self.logs.raw(self._number(self.cursor))
         return [(self._ranks[log], byte, raw) for log, byte, raw in found]
 
+    def _layout(self) -> list[tuple[int, str | None]]:
+        """With the note above the first row, unless the cursor's or the last row had to go for it."""
+        rows, height = super()._layout(), self.size.height
+        if self.logs is None or not self.logs.shortened or not rows or rows[0][0] or self.scroll_offset.y:
+            return rows
+        if len(rows) >= height and rows[-1][0] in (self.cursor, self.row_count - 1):
+            return rows
+        return [(NO_ROW, cut(self.begins, self._width - 1)), *rows][:height]
+
     def _number(self, row: int) -> int:
         return self._passing[row] if self.pattern else row
 
@@ -144,7 +157,7 @@ class MergedView(LogView):
         return f"{'~' if doubt else ' '}{head:<{width}} {self.logs.text(number)}"
 
     def _finding_on(self, row: int) -> bool:
-        logs = self.logs
+        logs = self.logs if row != NO_ROW else None
         return logs is not None and any(logs.rests_on(self._number(row), *place) for place in self._places)
 
     def _untest(self, first: int) -> None:
