@@ -11,12 +11,12 @@ from textual.widgets import Input
 from console.core.errors import ServiceError
 from console.core.record import events as ev
 from console.tui.actions import GLOBAL, LOCAL, SCREENS
+from console.tui.catalogue import CATALOGUE
 from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, WorkFailed
 from console.tui.widgets.confirm import ConfirmPanel, QuitPanel
 from console.tui.widgets.decision_panel import DecisionPanel
 from console.tui.widgets.help import HelpPanel
 from console.tui.widgets.hypotheses_form import HypothesesForm
-from console.tui.words import CATALOGUE
 from tui.conftest import Opener
 from tui.support import (
     FakeSession,

@@ -1,0 +1,62 @@
+"""Panels that ask and confirm."""
+
+PANELS = {
+    "decision.title": ("Decision", "决定"),
+    "decision.error": ("raw error", "原始报错"),
+    "decision.recommended": ("recommended", "推荐"),
+    "decision.reason": ("reason (required, goes into the record)", "理由（必填，写入记录）"),
+    "decision.no_reason": ("give a reason first: it goes into the record", "请先写理由：它会写入记录"),
+    "decision.keys": (
+        "↑↓ a b: choose  tab: reason  enter: decide  pgup: read  esc: later",
+        "↑↓ a b：选择  tab：理由  enter：决定  pgup：翻看  esc：稍后",
+    ),
+    "decision.typed": ("a reason is typed: decide, or leave it with esc", "已写理由：请决定，或按 esc 放弃"),
+    "decision.typing": ("enter or tab: back to the choices", "enter 或 tab：回到选项"),
+    "decision.none": ("no decision is open", "没有待定事项"),
+    "decision.read_only": (
+        "read-only: only the console that runs the lab may decide",
+        "只读：只有运行实验的控制台可以决定",
+    ),
+    "hypotheses.title": ("Hypotheses, before the first run", "假设（首次运行之前）"),
+    "hypotheses.how": (
+        "Write what you expect of each configuration, and why. Once sealed they can't be changed.",
+        "写下对每个配置的预期与理由。封存后不能再改。",
+    ),
+    "hypotheses.keys": (
+        "↑↓ or tab: move   ctrl+s: seal   esc: later",
+        "↑↓ 或 tab：移动   ctrl+s：封存   esc：稍后",
+    ),
+    "hypotheses.sealed": ("sealed {at}, sha256 {sha}", "封存于 {at}，sha256 {sha}"),
+    "hypotheses.varies": ("varies: {what}", "变量：{what}"),
+    "hypotheses.missing": ("still empty: {ids}", "仍为空：{ids}"),
+    "hypotheses.expected": ("expected", "预期"),
+    "stop.title": ("Stop {run}", "停止 {run}"),
+    "stop.none": ("no run to stop", "没有可停的运行"),
+    "stop.how": (
+        "Ends torchrun and its workers, first asked, then killed:",
+        "结束 torchrun 及其 worker，先请求后强制：",
+    ),
+    "restore.title": ("Restore {name} now", "立即恢复 {name}"),
+    "restore.ends": ("ends these jobs of the lab:", "结束实验的这些作业："),
+    "restore.no_jobs": ("no job of the lab is running", "没有实验作业在运行"),
+    "restore.runs": ("then runs, in this order:", "然后依次执行："),
+    "restore.nothing": ("this lab borrows no service", "此实验没有借用服务"),
+    "confirm.keys": (
+        "y: do it   r: give a reason   ↑↓: scroll   esc: leave it",
+        "y：执行   r：填写理由   ↑↓：滚动   esc：取消",
+    ),
+    "confirm.typing": ("enter: done, then y does it   esc: back", "enter：写完，再按 y 执行   esc：返回"),
+    "confirm.note": ("reason (goes into the record)", "理由（写入记录）"),
+    "confirm.reason": ("asked for at the console", "在控制台上要求"),
+    "confirm.on": ("on", "在"),
+    "quit.title": ("Quit", "退出"),
+    "quit.idle": ("No job of the lab is running.", "没有实验作业在运行。"),
+    "quit.running": ("These jobs go on without the console:", "以下作业在控制台退出后继续："),
+    "quit.return": ("Come back with:", "返回命令："),
+    "quit.lease": (
+        "The nodes restore the service by themselves when no console renews the lease: {when}.",
+        "若没有控制台续租，节点会自行恢复服务：{when}。",
+    ),
+    "quit.stopped": ("The service is still stopped.", "服务仍停着。"),
+    "quit.keys": ("y or q: quit   esc: stay", "y 或 q：退出   esc：留下"),
+}
