@@ -1,6 +1,6 @@
 """Predictions beside measurements, as the templates need them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,11 @@ from console.core.record.predictions import Compared, predictions
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Rows that lie outside their bands for the same reason."""
+class Said:
+    """Rows of which the same is said."""
 
     configs: str
-    why: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,10 @@ class Predicted:
     """One quantity: the rows that have a prediction and a measurement, and their gaps."""
 
     rows: tuple[Compared, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[Said, ...]
+    """Why rows lie outside their bands."""
+    bases: tuple[Said, ...]
+    """Where rows were not as the prediction assumes."""
     afterwards: bool
     """At least one prediction was not made before its run."""
 
@@ -38,16 +41,20 @@ def predicted(experiment: Experiment, lang: Lang) -> dict[str, Predicted]:
 
 
 def _one_quantity(every: list[Compared], lang: Lang) -> Predicted:
-    rows = tuple(one for one in every if one.ratio is not None)
-    outside: dict[str, list[str]] = {}
-    for one in rows:
-        if one.inside is False:
-            outside.setdefault(one.why[1 if lang == "zh" else 0], []).append(one.config)
+    rows, which = tuple(one for one in every if one.ratio is not None), 1 if lang == "zh" else 0
     return Predicted(
         rows=rows,
-        gaps=tuple(Gap(", ".join(configs), why) for why, configs in outside.items()),
+        gaps=_grouped((one.config, one.why[which]) for one in rows if one.inside is False),
+        bases=_grouped((one.config, one.basis[which]) for one in every if one.basis[which]),
         afterwards=any(one.made == "computed afterwards" for one in rows),
     )
+
+
+def _grouped(said: Iterable[tuple[str, str]]) -> tuple[Said, ...]:
+    configs: dict[str, list[str]] = {}
+    for config, words in said:
+        configs.setdefault(words, []).append(config)
+    return tuple(Said(", ".join(of), words) for words, of in configs.items())
 
 
 def prediction_cells(experiment: Experiment) -> Mapping[str, dict[str, Any]]:
@@ -59,6 +66,11 @@ def prediction_cells(experiment: Experiment) -> Mapping[str, dict[str, Any]]:
             "predicted": one.predicted,
             "low": one.low,
             "high": one.high,
+            "expected": one.expected,
+            "expected_low": one.expected_band[0],
+            "expected_high": one.expected_band[1],
+            "basis": one.basis[0],
+            "basis_zh": one.basis[1],
             "measured": one.measured,
             "ratio": one.ratio,
             "inside_band": one.inside,

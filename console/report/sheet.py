@@ -36,7 +36,7 @@ _NUMBERS = (
 )
 
 _PREDICTED = ("memory_bytes", "step_seconds")
-_PARTS = ("predicted", "low", "high", "ratio", "made", "why")
+_PARTS = ("predicted", "low", "high", "expected", "ratio", "made", "basis", "why")
 
 
 def sheet_markdown(experiment: Experiment, lang: Lang = "en", unsound: Sequence[Unsound] = ()) -> str:

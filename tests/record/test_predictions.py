@@ -138,12 +138,69 @@ def test_traffic_over_sockets_is_named() -> None:
     assert "NET/Socket" in of(experiment, "E1", "step_seconds").why[0]
 
 
-@pytest.mark.parametrize(("tokens", "explained"), [(3200.0, True), (25000.0, False), (32768.0, False)])
-def test_short_rows_explain_a_short_step_if_they_are_short_enough(tokens: float, explained: bool) -> None:
-    experiment = planned(story().experiment, "E0", **step_band(400, 500, 600))
-    found = of(changed(experiment, "E0", tokens_per_step=tokens), "E0", "step_seconds")
-    assert ("3,200 of the 32,768" in found.why[0]) is explained
+@pytest.mark.parametrize(
+    ("tokens", "seconds", "ratio", "side"),
+    [(13_246.0, 5.201, 3.18, "above"), (13_246.0, 1.6, 0.98, "inside"), (32_768.0, 4.2, 1.04, "inside"),
+     (65_536.0, 4.2, 0.52, "below")],
+)  # fmt: skip
+def test_a_step_is_held_against_the_tokens_that_it_trained(
+    tokens: float, seconds: float, ratio: float, side: str
+) -> None:
+    experiment = planned(story().experiment, "E0", **step_band(3.572, 4.044, 4.577))
+    experiment = changed(experiment, "E0", tokens_per_step=tokens, steady_step_seconds=seconds)
+    found = of(experiment, "E0", "step_seconds")
+    assert (found.predicted, found.low, found.high) == (4.044, 3.572, 4.577), "as the journal has them"
+    assert found.expected == pytest.approx(4.044 * tokens / 32_768)
+    assert found.ratio == pytest.approx(ratio, abs=0.005)
+    assert (found.side, found.inside) == (side, side == "inside")
+    assert (found.why == UNEXPLAINED) is (side != "inside")
+
+
+def test_other_tokens_than_predicted_for_are_told() -> None:
+    experiment = planned(story().experiment, "E0", **step_band(3.572, 4.044, 4.577))
+    assert of(experiment, "E0", "step_seconds").basis == ("", "")
+    words, words_zh = of(changed(experiment, "E0", tokens_per_step=13_245.5), "E0", "step_seconds").basis
+    assert words == "predicted for 32,768 tokens a step; 13,246 were trained"
+    assert "32,768" in words_zh
+    assert "13,246" in words_zh
+
+
+def test_what_was_trained_for_unknown_tokens_is_not_compared() -> None:
+    experiment = planned(story().experiment, "E0", **step_band(3.572, 4.044, 4.577))
+    found = of(changed(experiment, "E0", tokens_per_step=None), "E0", "step_seconds")
+    assert (found.predicted, found.ratio, found.inside, found.why) == (4.044, None, None, ("", ""))
+    assert found.basis[0] == (
+        "predicted for 32,768 tokens a step; how many were trained is not known: not compared"
+    )
+
+
+def with_longest_row(made: Story, tokens: float) -> None:
+    made.add(
+        ev.DatasetMeasured, run="E0-1", mean_tokens=200.0, max_tokens=tokens, samples=320,
+        source=Source(words="log"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("longest", "explained"), [(600.0, True), (1900.0, False), (None, False)])
+def test_only_a_short_longest_row_explains_little_memory(longest: float | None, explained: bool) -> None:
+    made = story()
+    if longest is not None:
+        with_longest_row(made, longest)
+    experiment = planned(made.experiment, "E0", **memory_band(40, 50, 60))
+    found = of(changed(experiment, "E0", tokens_per_step=3200.0), "E0", "memory_bytes")
+    assert found.ratio == pytest.approx(20 / 50), "memory is not scaled by tokens"
+    assert ("rows of 2,048 tokens were assumed; the longest has 600" in found.why[0]) is explained
     assert (found.why == UNEXPLAINED) is not explained
+
+
+@pytest.mark.parametrize(("longest", "told"), [(1820.0, True), (2048.0, False)])
+def test_memory_inside_its_band_tells_of_shorter_rows(longest: float, told: bool) -> None:
+    made = story()
+    with_longest_row(made, longest)
+    found = of(planned(made.experiment, "E0", **memory_band(17, 19, 21)), "E0", "memory_bytes")
+    assert found.inside
+    assert (found.basis[0] == "predicted for rows of 2,048 tokens; the longest has 1,820") is told
+    assert (found.basis == ("", "")) is not told
 
 
 def logged(made: Story, config: str, reserved_gib: float) -> None:

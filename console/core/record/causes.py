@@ -5,9 +5,13 @@ Each cause is a sentence with the figures that it rests on, in both languages. N
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
 
 from console.core.errors import InputError
 from console.core.ledger.of_lab import setup_of
+from console.core.ledger.setup import Setup
+from console.core.plan.matrix import effective_settings
 from console.core.record.computers import one_computer
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
@@ -19,7 +23,7 @@ GIB = 2**30
 IDLE_SHARE = 0.5
 """Below this share of the power that a matrix product drew, the device mostly waited."""
 SHORT_SHARE = 0.9
-"""Rows fill less than this share of the token slots that the prediction assumed."""
+"""The longest row has less than this share of the tokens that the prediction assumed."""
 EXCHANGE_RATIO = 1.1
 
 _ENDS: dict[str, Both] = {
@@ -64,19 +68,38 @@ def slower(experiment: Experiment, row: Row) -> Iterator[Both]:
         yield "NCCL sent over TCP sockets (NET/Socket), not RDMA", "NCCL 走 TCP（NET/Socket），没有走 RDMA"
 
 
-def shorter(row: Row, slots: int | None, ratio_to_low: float) -> Iterator[Both]:
-    """Causes of a figure below its band: rows shorter than assumed, if they are that much shorter.
+@dataclass(frozen=True, slots=True)
+class LongestRow:
+    """Tokens of the longest row of the data set, and of the row that the prediction assumes."""
 
-    `ratio_to_low` is the measurement over the low end of the band; `slots` the token slots of a step.
+    tokens: int
+    assumed: int
+
+
+def longest_row(experiment: Experiment, row: Row) -> LongestRow | None:
+    """None where it is not known, and with packing, which makes other rows of them."""
+    run, setup = experiment.runs.get(row.run), setup_of_row(experiment, row)
+    if run is None or run.dataset is None or setup is None or not isfinite(run.dataset.max_tokens):
+        return None
+    config = experiment.profile.configuration(row.id)
+    if effective_settings(experiment.profile.settings, config).packing:
+        return None
+    return LongestRow(round(run.dataset.max_tokens), setup.batch.sequence)
+
+
+def shorter(experiment: Experiment, row: Row, ratio_to_low: float) -> Iterator[Both]:
+    """Causes of a peak below its band: rows shorter than assumed, if the longest is that much shorter.
+
+    `ratio_to_low` is the measurement over the low end of the band.
     """
-    if not slots or row.tokens_per_step is None:
+    seen = longest_row(experiment, row)
+    if seen is None:
         return
-    share = row.tokens_per_step / slots
+    share = seen.tokens / seen.assumed
     if share < SHORT_SHARE and share <= ratio_to_low:
-        seen = f"{row.tokens_per_step:,.0f}"
         yield (
-            f"rows fill {seen} of the {slots:,} token slots of a step that were assumed",
-            f"每步 {slots:,} 个 token 位置里样本只填了 {seen} 个",
+            f"activations of rows of {seen.assumed:,} tokens were assumed; the longest has {seen.tokens:,}",
+            f"预测假定每行 {seen.assumed:,} 个 token 的激活，最长的样本只有 {seen.tokens:,} 个",
         )
 
 
@@ -193,13 +216,18 @@ def _exchanging(experiment: Experiment, row: Row) -> Iterator[Both]:
 
 def _passes(experiment: Experiment, row: Row) -> tuple[int, int, int] | None:
     """Micro-batches per rank and step, samples in each, pipeline stages; None where they are not known."""
-    try:
-        setup = setup_of(experiment.profile, experiment.profile.configuration(row.id))
-    except InputError:
-        return None
+    setup = setup_of_row(experiment, row)
     if setup is None:
         return None
     return setup.batch.micro_batches, setup.batch.micro_batch, setup.topology.sizes.pp
+
+
+def setup_of_row(experiment: Experiment, row: Row) -> Setup | None:
+    """What the row's prediction assumes; None where that is not known."""
+    try:
+        return setup_of(experiment.profile, experiment.profile.configuration(row.id))
+    except InputError:
+        return None
 
 
 def _sums_processes(experiment: Experiment, row: Row, size: int, reserved: int) -> bool:

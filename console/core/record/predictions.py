@@ -2,17 +2,19 @@
 
 The prediction that counts is the one that the journal took with the run's plan, before it began. Older
 journals have none; then today's ledger is asked, and that is said.
+
+Predictions are for rows that fill max_length. A step time is held against as much of its prediction as tokens
+were trained; memory can't be scaled so, for weights don't depend on rows and the longest row makes the peak.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from console.core.errors import InputError
 from console.core.ledger.columns import Column, Value
-from console.core.ledger.of_lab import prediction_of, setup_of
+from console.core.ledger.of_lab import prediction_of
 from console.core.ledger.paper import tokens_per_step
-from console.core.record.causes import larger, shorter, slower, unfinished
+from console.core.record.causes import larger, longest_row, setup_of_row, shorter, slower, unfinished
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import Both, rows_in_order
@@ -25,8 +27,9 @@ UNEXPLAINED: Both = ("unexplained: no recorded fact accounts for it", "未解释
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One quantity of one row. `why` is empty inside the band, and where there is nothing to compare. Of a
-    run that did not end well it says that, wherever the figure lies.
+    """One quantity of one row. `predicted`, `low` and `high` are as they were predicted. `why` is empty inside
+    the band, and where there is nothing to compare. Of a run that did not end well it says that, wherever the
+    figure lies.
 
     Memory is the fullest node's peak beside what the framework should reserve on the fullest device.
     `missing` says why there is no prediction.
@@ -40,19 +43,41 @@ class Compared:
     high: float | None
     missing: str
     measured: float | None
-    why: Both
+    share: float | None = 1.0
+    """Tokens that a step trained over those that it was predicted for. None: not known, so not compared."""
+    basis: Both = ("", "")
+    """Where the rows were not as the prediction assumes: what it is for, and what they were."""
+    why: Both = ("", "")
+
+    @property
+    def expected(self) -> float | None:
+        """The prediction for the tokens that were trained."""
+        return _scaled(self.predicted, self.share)
+
+    @property
+    def expected_band(self) -> tuple[float | None, float | None]:
+        return _scaled(self.low, self.share), _scaled(self.high, self.share)
 
     @property
     def ratio(self) -> float | None:
-        """Measured over predicted."""
-        return self.measured / self.predicted if self.measured and self.predicted else None
+        """Measured over expected."""
+        return self.measured / self.expected if self.measured and self.expected else None
+
+    @property
+    def side(self) -> Literal["below", "inside", "above"] | None:
+        """Where the measurement lies of the expected band; None where one of them is missing."""
+        low, high = self.expected_band
+        if self.measured is None or low is None or high is None:
+            return None
+        return "below" if self.measured < low else "above" if self.measured > high else "inside"
 
     @property
     def inside(self) -> bool | None:
-        """Whether the measurement lies in the band; None where one of them is missing."""
-        if self.measured is None or self.low is None or self.high is None:
-            return None
-        return self.low <= self.measured <= self.high
+        return None if self.side is None else self.side == "inside"
+
+
+def _scaled(number: float | None, share: float | None) -> float | None:
+    return None if number is None or share is None else number * share
 
 
 def planned_figures(column: Column) -> dict[str, object]:
@@ -73,53 +98,72 @@ def predictions(experiment: Experiment) -> tuple[Compared, ...]:
 
 
 def _memory(experiment: Experiment, row: Row) -> Compared:
-    made, value = _predicted(experiment, row, "memory_bytes")
     known = [(size, node) for node, size in row.peak_memory_bytes.items() if size is not None]
     size, node = max(known, default=(None, ""))
+    found = replace(_bare(experiment, row, "memory_bytes", size), basis=_longest(experiment, row))
     causes: Iterable[Both] = ()
-    if size is not None and value.high is not None and size > value.high:
-        causes = larger(experiment, row, node, size, value.high)
-    elif size is not None and value.low is not None and size < value.low:
-        causes = shorter(row, _slots(experiment, row), size / value.low)
-    return _compared(row, "memory_bytes", made, value, size, causes, unfinished(experiment, row, memory=True))
+    if found.side == "above" and size is not None and found.high is not None:
+        causes = larger(experiment, row, node, size, found.high)
+    elif found.side == "below" and size is not None and found.low is not None:
+        causes = shorter(experiment, row, size / found.low)
+    return _explained(found, causes, unfinished(experiment, row, memory=True))
 
 
 def _step(experiment: Experiment, row: Row) -> Compared:
-    made, value = _predicted(experiment, row, "step_seconds")
-    seconds = row.steady_step_seconds
-    causes: Iterable[Both] = ()
-    if seconds is not None and value.high is not None and seconds > value.high:
-        causes = slower(experiment, row)
-    elif seconds is not None and value.low is not None and seconds < value.low:
-        causes = shorter(row, _slots(experiment, row), seconds / value.low)
-    return _compared(row, "step_seconds", made, value, seconds, causes, unfinished(experiment, row))
+    setup = setup_of_row(experiment, row)
+    slots = None if setup is None else tokens_per_step(setup)
+    share = row.tokens_per_step / slots if row.tokens_per_step and slots else None
+    found = _bare(experiment, row, "step_seconds", row.steady_step_seconds)
+    found = replace(found, share=share, basis=_tokens(row.tokens_per_step, slots))
+    causes = slower(experiment, row) if found.side == "above" else ()
+    return _explained(found, causes, unfinished(experiment, row))
 
 
-def _compared(
-    row: Row,
-    quantity: Quantity,
-    made: Made,
-    value: Value,
-    measured: float | None,
-    causes: Iterable[Both],
-    unfinished: Both | None,
-) -> Compared:
-    found = list(causes)
-    outside = None not in (measured, value.low, value.high) and not _holds(value, measured)
-    why = ("", "")
-    if unfinished is not None and value.number is not None:
-        why = unfinished
-    elif outside:
-        words, words_zh = zip(*(found or [UNEXPLAINED]), strict=True)
-        why = ("; ".join(words), "；".join(words_zh))
-    return Compared(row.id, quantity, made, value.number, value.low, value.high, value.missing, measured, why)
+def _bare(experiment: Experiment, row: Row, quantity: Quantity, measured: float | None) -> Compared:
+    made, value = _predicted(experiment, row, quantity)
+    return Compared(row.id, quantity, made, value.number, value.low, value.high, value.missing, measured)
 
 
-def _holds(value: Value, measured: float | None) -> bool:
-    assert value.low is not None
-    assert value.high is not None
-    assert measured is not None
-    return value.low <= measured <= value.high
+def _explained(found: Compared, causes: Iterable[Both], unfinished: Both | None) -> Compared:
+    if found.predicted is None:
+        return replace(found, basis=("", ""))
+    if unfinished is not None:
+        return replace(found, why=unfinished)
+    if found.inside is not False:
+        return found
+    words, words_zh = zip(*(list(causes) or [UNEXPLAINED]), strict=True)
+    return replace(found, why=("; ".join(words), "；".join(words_zh)))
+
+
+def _tokens(trained: float | None, slots: int | None) -> Both:
+    """That a step time is compared for other tokens than it was predicted for, or can't be compared."""
+    if slots is None:
+        return (
+            "for how many tokens a step it was predicted is not known: not compared",
+            "不知道按每步多少 token 预测：不作比较",
+        )
+    if not trained:
+        return (
+            f"predicted for {slots:,} tokens a step; how many were trained is not known: not compared",
+            f"按每步 {slots:,} 个 token 预测，实际训练数未知：不作比较",
+        )
+    if round(trained) == slots:
+        return "", ""
+    return (
+        f"predicted for {slots:,} tokens a step; {trained:,.0f} were trained",
+        f"按每步 {slots:,} 个 token 预测，实际训练 {trained:,.0f} 个",
+    )
+
+
+def _longest(experiment: Experiment, row: Row) -> Both:
+    """That the prediction has activations of longer rows than there are."""
+    seen = longest_row(experiment, row)
+    if seen is None or seen.tokens >= seen.assumed:
+        return "", ""
+    return (
+        f"predicted for rows of {seen.assumed:,} tokens; the longest has {seen.tokens:,}",
+        f"按每行 {seen.assumed:,} 个 token 预测，最长的样本有 {seen.tokens:,} 个",
+    )
 
 
 def _predicted(experiment: Experiment, row: Row, quantity: Quantity) -> tuple[Made, Value]:
@@ -136,12 +180,3 @@ def _kept(settings: Mapping[str, Any], quantity: Quantity) -> Value | None:
     if not isinstance(number, int | float) or not isinstance(band, list) or len(band) != 2:
         return None
     return Value(number=number, low=band[0], high=band[1], source="journalled with the run's plan")
-
-
-def _slots(experiment: Experiment, row: Row) -> int | None:
-    """Token slots of a step that the prediction assumes."""
-    try:
-        setup = setup_of(experiment.profile, experiment.profile.configuration(row.id))
-    except InputError:
-        return None
-    return tokens_per_step(setup) if setup is not None else None
