@@ -1,6 +1,7 @@
 """What the rows say about the one page's first two questions, without words: speed, and where memory goes."""
 
 from dataclasses import dataclass
+from math import hypot
 
 from console.core.errors import InputError
 from console.core.ledger.classic import classic_account
@@ -48,8 +49,21 @@ class Speed:
         return (self.fastest.tokens_per_second or 0) / (self.ranked[1].tokens_per_second or 1)
 
     @property
+    def scatter(self) -> float | None:
+        """Twice the standard error of `margin`, from the scatter of the two rows' steps; None where it is not
+        known of both."""
+        errors = [row.step_error for row in self.ranked[:2]]
+        known = [error for error in errors if error is not None]
+        return 2 * hypot(*known) if len(known) == 2 else None
+
+    @property
+    def resolution(self) -> float:
+        """The smallest margin that is claimed."""
+        return max(ALIKE, self.scatter or 0.0)
+
+    @property
     def too_close(self) -> bool:
-        return self.margin is not None and self.margin - 1 < ALIKE
+        return self.margin is not None and self.margin - 1 < self.resolution
 
     @property
     def orders_differ(self) -> bool:

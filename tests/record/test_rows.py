@@ -1,5 +1,6 @@
 """Rows: every figure with its source, every blank with its reason."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,6 +66,40 @@ def test_speed_is_the_median_after_warm_up_and_its_source_is_that_line() -> None
     assert log[: source.start_byte].count(b"\n") + 1 == source.line
     assert "first 5 left out" in source.words
     assert_accounted(row)
+
+
+def test_the_scatter_of_the_steps_is_kept_and_told() -> None:
+    story = Story()
+    story.run(
+        "E0", train_log([9.0] * 5 + [1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.4, 2.6], tokens_per_step=1440)
+    )
+    row = row_of(story)
+    spread = row.step_spread
+    assert spread is not None
+    assert spread.count == 9
+    assert (spread.lower_seconds, spread.upper_seconds) == pytest.approx((1.4, 2.2), abs=1e-4)
+    assert spread.median_error_seconds == pytest.approx(0.93 * 0.8 / 3, abs=1e-4)
+    assert row.step_error == pytest.approx(0.93 * 0.8 / 3 / 1.8, abs=1e-4)
+    words = row.sources["steady_step_seconds"][0].words
+    assert "half of them within 1.4 to 2.2 s: standard error of the median 0.25 s" in words
+
+
+def test_three_steps_have_no_quartiles() -> None:
+    story = Story()
+    story.run("E0", train_log([9.0, 9.0, 1.0, 1.2, 1.4]))
+    row = row_of(story)
+    assert row.steady_step_seconds == pytest.approx(1.2, abs=1e-4)
+    assert (row.step_spread, row.step_error) == (None, None)
+    assert "standard error" not in row.sources["steady_step_seconds"][0].words
+
+
+def test_rows_of_older_journals_have_no_spread() -> None:
+    event = next(event for event in demo().events if isinstance(event, ev.RowRecorded))
+    older = json.loads(ev.event_json(event))
+    del older["row"]["step_spread"]
+    parsed = ev.parse_event(json.dumps(older))
+    assert isinstance(parsed, ev.RowRecorded)
+    assert parsed.row == event.row.model_copy(update={"step_spread": None})
 
 
 def test_warm_up_of_the_profile_decides_what_is_left_out() -> None:

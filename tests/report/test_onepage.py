@@ -106,8 +106,37 @@ def test_a_difference_of_two_percent_is_not_called_one() -> None:
     story.run("E0", seven_b_log(4.0))
     story.run("E1", seven_b_log(3.94))
     page = one_page(story.experiment)
-    assert "less than 3 %" in section(page, 1)
+    assert "less than 3.0 %" in section(page, 1)
     assert "**E0 (TP1)**" in section(page, 3)
+
+
+def uneven(apart: float) -> list[float]:
+    """Thirty step times about 2 s, half of them so much below and half so much above."""
+    return [6.0, *(2.0 - apart, 2.0 + apart) * 14, 2.0]
+
+
+@pytest.mark.parametrize(("apart", "told"), [(0.02, True), (0.4, False)])
+def test_a_margin_within_the_scatter_of_the_steps_names_no_winner(apart: float, told: bool) -> None:
+    story = spark(only=("E0", "E1"))
+    story.run("E0", train_log([1.05 * seconds for seconds in uneven(apart)], tokens_per_step=3200))
+    story.run("E1", train_log(uneven(apart), tokens_per_step=3200))
+    page, page_zh = one_page(story.experiment), one_page(story.experiment, "zh")
+    assert "1.05× the second" in section(page, 1)
+    assert ("twice the error that the scatter of their steps leaves" in section(page, 1)) is not told
+    assert ("离散造成的误差的两倍" in page_zh) is not told
+    assert ("**E1 (DP2)**" in section(page, 3)) is told
+
+
+def test_rows_without_a_scatter_claim_no_more_than_is_known() -> None:
+    story = spark(only=("E0", "E1"))
+    story.run("E0", seven_b_log(4.0))
+    story.run("E1", seven_b_log(2.0))
+    experiment = story.experiment
+    older = {config: row.model_copy(update={"step_spread": None}) for config, row in experiment.rows.items()}
+    words = "The scatter of their steps is not known, so chance is not ruled out."
+    assert words not in one_page(experiment)
+    assert words in one_page(replace(experiment, rows=older))
+    assert "不能排除偶然" in one_page(replace(experiment, rows=older), "zh")
 
 
 def test_a_contradicted_hypothesis_is_said() -> None:

@@ -1,5 +1,7 @@
 """Figures that can be traced: a number, or a blank with its reason, and where each came from."""
 
+from math import sqrt
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -23,6 +25,23 @@ class Source(Frozen):
     sha256: str | None = None
 
 
+class Spread(Frozen):
+    """Of the step times that a steady step time is the median of: their count and quartiles."""
+
+    count: int
+    lower_seconds: float
+    upper_seconds: float
+
+    @property
+    def median_error_seconds(self) -> float:
+        """Standard error of the median: 1.25 / 1.35 = 0.93 interquartile ranges over √n, from McGill, Tukey
+        and Larsen, "Variations of Box Plots" (1978).
+
+        Steps count as independent of each other; where they drift the error is larger.
+        """
+        return 0.93 * (self.upper_seconds - self.lower_seconds) / sqrt(self.count)
+
+
 class Row(Frozen):
     """One line of the record sheet. None is a blank; `blanks` says why."""
 
@@ -31,6 +50,8 @@ class Row(Frozen):
     run: str
     parallel: str
     steady_step_seconds: float | None = None
+    step_spread: Spread | None = None
+    """None where too few steps were logged, and in rows of older journals."""
     tokens_per_second: float | None = None
     tokens_per_step: float | None = None
     peak_memory_bytes: dict[str, int | None] = {}
@@ -48,6 +69,13 @@ class Row(Frozen):
     notes: tuple[str, ...] = ()
     sources: dict[str, tuple[Source, ...]] = {}
     blanks: dict[str, str] = {}
+
+    @property
+    def step_error(self) -> float | None:
+        """Standard error of the steady step time, relative to it; also that of the tokens/s."""
+        if self.step_spread is None or not self.steady_step_seconds:
+            return None
+        return self.step_spread.median_error_seconds / self.steady_step_seconds
 
     @property
     def full(self) -> bool:

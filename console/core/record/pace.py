@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
+from statistics import quantiles
 
 from console.core.plan.matrix import Settings
 from console.core.reading.facts import StepMetrics
 from console.core.reading.steady import Interval, Steady, steady_step_seconds
 from console.core.record.cells import Cell, LoggedRun, computed
+from console.core.record.figures import Spread
 from console.core.record.views import RunView
+
+ENOUGH_FOR_QUARTILES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Pace:
     tokens_per_second: Cell
     node: str | None
     notes: tuple[str, ...] = ()
+    spread: Spread | None = None
 
 
 def pace(run: RunView, logs: Mapping[str, LoggedRun], settings: Settings, warmup: int | None) -> Pace:
@@ -33,12 +38,13 @@ def pace(run: RunView, logs: Mapping[str, LoggedRun], settings: Settings, warmup
     steady = steady_step_seconds(
         logged.log.steps, warmup=warmup, evals=logged.log.evals, checkpoints=logged.log.checkpoints
     )
-    seconds = _step_seconds(node, logged, steady)
+    spread = _spread(steady)
+    seconds = _step_seconds(node, logged, steady, spread)
     tokens = _tokens_per_step(run, logs, node, settings, steady)
     notes = [] if node == run.log_node else [f"steps were read on {node}, not on {run.log_node} as expected"]
     if steady.seconds is not None and steady.reason:
         notes.append(f"steady step time: {steady.reason}")
-    return Pace(seconds, tokens, _per_second(seconds, tokens), node, tuple(notes))
+    return Pace(seconds, tokens, _per_second(seconds, tokens), node, tuple(notes), spread)
 
 
 def no_steps(run: RunView, logs: Mapping[str, LoggedRun]) -> str:
@@ -59,21 +65,38 @@ def _ending(run: RunView) -> str:
 ENDS = {"failed": "failed", "stopped": "was stopped", "timed out": "ran out of time"}
 
 
-def _step_seconds(node: str, logged: LoggedRun, steady: Steady) -> Cell:
+def _spread(steady: Steady) -> Spread | None:
+    if len(steady.used) < ENOUGH_FOR_QUARTILES:
+        return None
+    lower, _, upper = quantiles((one.seconds for one in steady.used), method="inclusive")
+    return Spread(count=len(steady.used), lower_seconds=lower, upper_seconds=upper)
+
+
+def _step_seconds(node: str, logged: LoggedRun, steady: Steady, spread: Spread | None) -> Cell:
     seconds = steady.seconds
     if seconds is None or not steady.used:
         return Cell.blank(f"no steady step time: {steady.reason or 'too few steps were logged'}")
     used = steady.used
     nearest = min(used, key=lambda interval: abs(interval.seconds - seconds))
-    spread = f" ± {steady.half_width:.3g} s (printed resolution)" if steady.half_width else ""
+    printed = f" ± {steady.half_width:.3g} s (printed resolution)" if steady.half_width else ""
     median = (
         f"median of {len(used)} step times, steps {used[0].from_step + 1} to {used[-1].to_step} "
-        f"(first {steady.warmup} left out){spread}; nearest to it: {_step_words(nearest)}"
+        f"(first {steady.warmup} left out){printed}{_spread_words(spread)}; "
+        f"nearest to it: {_step_words(nearest)}"
     )
     return Cell.of(
         seconds,
         logged.source(node, nearest, median),
         logged.source(node, used[0], "the steps that the median is taken over", used[-1]),
+    )
+
+
+def _spread_words(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    return (
+        f", half of them within {spread.lower_seconds:.4g} to {spread.upper_seconds:.4g} s: "
+        f"standard error of the median {spread.median_error_seconds:.2g} s"
     )
 
 

@@ -27,9 +27,10 @@ UNEXPLAINED: Both = ("unexplained: no recorded fact accounts for it", "未解释
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One quantity of one row. `predicted`, `low` and `high` are as they were predicted. `why` is empty inside
-    the band, and where there is nothing to compare. Of a run that did not end well it says that, wherever the
-    figure lies.
+    """One quantity of one row; `predicted`, `low` and `high` are as they were before the run.
+
+    `why` is empty inside the band, and where there is nothing to compare. Of a run that did not end well it
+    says that, wherever the figure lies.
 
     Memory is the fullest node's peak beside what the framework should reserve on the fullest device.
     `missing` says why there is no prediction.

@@ -65,6 +65,7 @@ def build_row(
         title=config.title,
         run=run.id,
         parallel=config.parallel,
+        step_spread=speed.spread,
         peak_memory_bytes={node: _size(memory[memory_key(node)]) for node in run.nodes},
         peak_source=denominator.words,
         power_watts={node: cell.value for node, cell in (power or {}).items() if cell.value is not None},
