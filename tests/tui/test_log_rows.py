@@ -83,3 +83,19 @@ async def test_lines_below_those_in_sight_lay_out_nothing_and_draw_nothing(
         await pilot.press("end")
         await until(lambda: view.drawn, "the end of the log")
         assert sorted(set(view.drawn)) == list(range(10))
+
+
+async def test_the_cursors_line_is_in_sight_wherever_long_lines_are_wrapped(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"".join(b"%03d %s\n" % (n, b"x" * 100) for n in range(40)))
+    app = NotingApp()
+    async with app.run_test(size=(40, 10)) as pilot:
+        view = app.query_one(Noting)
+        view.open(path)
+        view.focus()
+        for key in [*["up"] * 39, *["down"] * 39]:
+            await pilot.press(key)
+            rows = [row for row, _ in view._layout()]
+            assert view.cursor in rows, key
+            assert rows == sorted(rows)
+        assert view.follow

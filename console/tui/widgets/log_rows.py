@@ -117,14 +117,33 @@ class LogRows(ScrollView, can_focus=True):
         top = int(self.scroll_offset.y)
         if not self.wrap:
             return [(row, None) for row in range(top, min(count, top + height))]
-        at_end, width = top >= count - height, max(1, self._width - 1)
+        at_end = top >= count - height
+        found = self._pieces_up_to(count - 1) if at_end else self._pieces_from(top)
+        wanted = not self.follow and top <= self.cursor < top + height
+        if wanted and all(row != self.cursor for row, _ in found):
+            return self._pieces_from(self.cursor) if at_end else self._pieces_up_to(self.cursor)
+        return found
+
+    def _pieces_from(self, first: int) -> list[tuple[int, str | None]]:
+        """As many pieces of lines as there is room for, from this row down."""
         found: list[tuple[int, str | None]] = []
-        for row in range(count - 1, -1, -1) if at_end else range(top, count):
-            pieces = chop_cells(self._text(row), width) or [""]
-            found = [*((row, p) for p in pieces), *found] if at_end else [*found, *((row, p) for p in pieces)]
-            if len(found) >= height:
+        for row in range(first, self.row_count):
+            found += self._pieces(row)
+            if len(found) >= self.size.height:
                 break
-        return found[-height:] if at_end else found[:height]
+        return found[: self.size.height]
+
+    def _pieces_up_to(self, last: int) -> list[tuple[int, str | None]]:
+        """As many pieces of lines as there is room for, so that this row's are the lowest."""
+        found: list[tuple[int, str | None]] = []
+        for row in range(last, -1, -1):
+            found = [*self._pieces(row), *found]
+            if len(found) >= self.size.height:
+                break
+        return found[-self.size.height :]
+
+    def _pieces(self, row: int) -> list[tuple[int, str | None]]:
+        return [(row, piece) for piece in chop_cells(self._text(row), max(1, self._width - 1)) or [""]]
 
     def _strip(self, line: Drawn, width: int) -> Strip:
         text = line.text
