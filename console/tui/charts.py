@@ -191,7 +191,7 @@ def _by_time(
         smooth = [
             replace(one, y=tuple(ema(one.y, look.smoothing)), style=f"bold {one.style}") for one in series
         ]
-        series, title = raw + smooth, f"{title}, {words('chart.ema', weight=f'{look.smoothing:g}')}"
+        series, title = raw + smooth, title + words("chart.smoothed", weight=f"{look.smoothing:g}")
     levels: tuple[Level, ...] = ()
     if name == "memory":
         levels = _memory_levels(experiment, run, readings, words, device)

@@ -75,6 +75,7 @@ RUNS = {
     "chart.minutes": ("min", "分"),
     "chart.log": (", log", "，对数"),
     "chart.ema": ("EMA {weight}", "EMA {weight}"),
+    "chart.smoothed": (", EMA {weight}", "，EMA {weight}"),
     "chart.no_steps": ("no values yet: no step was logged", "还没有数值：尚无步的记录"),
     "chart.not_in_steps": ("no values yet: the logged steps have none", "还没有数值：已记录的步中没有此值"),
     "chart.no_clock": (
