@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.cli.files import read_rules
+from console.cli.kept import restore_command
 from console.cli.sources import told_unsound
 from console.cli.telling import drop_output
-from console.core.errors import LabError
+from console.core.errors import LabError, ServiceError
 from console.core.record.acceptance import Lang
 from console.core.record.events import Event, event_json
 from console.core.record.experiment import Experiment
@@ -52,8 +53,7 @@ async def conduct(wish: Wish) -> int:
         open_recorder(wish.folder, wish.files, only=wish.only, window_hours=wish.window_hours) as recorder,
     ):
         if recorder.experiment.outcome is not None:
-            _export(recorder.experiment, wish)
-            return CODES[recorder.experiment.outcome]
+            return _ended(recorder.experiment, wish)
         async with assembled(
             recorder.experiment.profile, wish.folder, recorder=recorder, accept_new=wish.accept_new
         ) as crew:
@@ -68,9 +68,8 @@ async def conduct(wish: Wish) -> int:
                 _goodbye(recorder.experiment, wish)
                 raise
         if recorder.experiment.outcome is not None:
-            _export(recorder.experiment, wish)
-        else:
-            _goodbye(recorder.experiment, wish)
+            return _ended(recorder.experiment, wish)
+        _goodbye(recorder.experiment, wish)
         return code
 
 
@@ -151,6 +150,18 @@ def _told(event: Event) -> str | None:
     where = " ".join(part for part in (line.run, line.node) if part)
     words = line.words.replace("\n", "\n" + " " * 10)
     return f"{line.at.astimezone():%H:%M:%S}  {where + ': ' if where else ''}{words}"
+
+
+def _ended(experiment: Experiment, wish: Wish) -> int:
+    """Export, and the exit code. Raises `ServiceError` while the service is not back, however it ended."""
+    _export(experiment, wish)
+    if experiment.service.owed:
+        raise ServiceError(
+            "the service is not back",
+            why=experiment.service.words,
+            next_step=f"see to what it says, then: {restore_command(wish.files, wish.folder)}",
+        )
+    return CODES[experiment.outcome or "stopped"]
 
 
 def _export(experiment: Experiment, wish: Wish) -> None:

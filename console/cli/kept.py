@@ -111,12 +111,16 @@ def _kept(profile: Profile, pattern: str) -> Iterator[tuple[Path, Experiment]]:
             yield folder, seen
 
 
+def restore_command(files: LabFiles, folder: Path) -> str:
+    """What brings back the service that the experiment in `folder` stopped, ready to be typed."""
+    return f"{program()} {shlex.join(['service', 'restore', files.profile_file, '--out', str(folder)])}"
+
+
 def _not_back(files: LabFiles, folder: Path, otherwise: str) -> InputError:
-    back = shlex.join(["service", "restore", files.profile_file, "--out", str(folder)])
     return InputError(
         f"the experiment in {folder} stopped the service and has not seen it healthy since",
         why="how a service answers is noted before it is stopped",
-        next_step=f"bring it back: {program()} {back}; {otherwise}",
+        next_step=f"bring it back: {restore_command(files, folder)}; {otherwise}",
     )
 
 

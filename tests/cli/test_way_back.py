@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.lab_story import demo
+from support.lab_story import demo, spark
 from typer.testing import CliRunner
 
 from console.cli import lab, recount
 from console.cli.conducting import Wish
 from console.cli.main import app
+from console.core.record import events as ev
 from console.journal import Journal
 
 
@@ -39,6 +40,30 @@ def test_the_way_back_leads_to_the_same_lab(
     assert again.exit_code == 0, again.output
     assert wishes[0].lang == lang
     assert wishes[1] == wishes[0]
+
+
+def test_a_lab_that_ended_without_its_service_says_how_to_bring_it_back(tmp_path: Path) -> None:
+    """It ends with 3 however good its figures are, each time that it is asked for."""
+    story = spark()
+    profile = tmp_path / "pair.yaml"
+    opened = story.events[0]
+    assert isinstance(opened, ev.ExperimentOpened)
+    text = opened.profile_text.replace("checklist: short", "checklist: walked")
+    story.events[0] = opened.model_copy(update={"profile_text": text})
+    profile.write_text(text, encoding="utf-8")
+    story.add(ev.ServiceChanged, state="stopped")
+    story.add(ev.ServiceChanged, state="not healthy", words="crashed: exit status 1")
+    story.close("accepted")
+    folder = tmp_path / "a lab"
+    with Journal(folder) as journal:
+        for event in story.events:
+            journal.append(event)
+    result = CliRunner().invoke(app, ["run", str(profile), "--out", str(folder)])
+    assert result.exit_code == 3, result.output
+    assert "the service is not back" in result.stderr
+    assert "crashed: exit status 1" in result.stderr
+    (told,) = [line for line in result.stderr.splitlines() if "service restore" in line]
+    assert typed(told, "service") == ["service", "restore", str(profile), "--out", str(folder)]
 
 
 def test_recount_names_the_export_of_that_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
