@@ -12,6 +12,7 @@ from console.core.plan.profile import Profile
 from console.core.reading.steady import ENOUGH_CLEAN, WARMUP_STEPS
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
+from console.core.record.predictions import trained_share
 from console.core.record.views import RunView, StepView
 from console.tui.figures import GIB
 from console.tui.words import Words
@@ -20,6 +21,7 @@ from console.tui.words import Words
 def comparison_of(experiment: Experiment, config: Configuration, words: Words) -> tuple[Comparison, str]:
     """Paper, probed and measured, and why there is no paper column when there is none.
 
+    Paper is for rows that fill max_length until a recorded row says how many tokens a step trained.
     Probed is what the steps of the run say that were logged so far; beside the measured row, what its first
     ones said.
     """
@@ -30,7 +32,23 @@ def comparison_of(experiment: Experiment, config: Configuration, words: Words) -
     if run is not None and run.steps:
         warmup = experiment.profile.warmup_steps
         found = found.with_probed(probed_column(run, WARMUP_STEPS if warmup is None else warmup, words))
-    return (found.with_measured(measured_column(row)) if row else found), reason
+    if row is None:
+        return found, reason
+    if paper is not None:
+        found = found.model_copy(update={"paper": _for_trained_tokens(paper, trained_share(experiment, row))})
+    return found.with_measured(measured_column(row)), reason
+
+
+def _for_trained_tokens(paper: Column, share: float | None) -> Column:
+    """The paper column with the step time of as many tokens as were trained."""
+    full = paper.step_seconds
+    if full.number is None or full.low is None or full.high is None:
+        return paper
+    scaled = Value(missing="how many tokens a step trained is not known")
+    if share is not None:
+        update = {"number": full.number * share, "low": full.low * share, "high": full.high * share}
+        scaled = full.model_copy(update=update)
+    return paper.model_copy(update={"step_seconds": scaled})
 
 
 def probed_column(run: RunView, warmup: int, words: Words) -> Column:

@@ -73,6 +73,11 @@ def test_beside_the_measured_row_stays_what_the_first_steps_said() -> None:
     assert found.probed is not None
     assert found.probed.step_seconds.number == pytest.approx(6.42)
     assert found.probed.step_seconds.source == "median of 3 intervals, from 8 logged steps"
+    waiting = compared(running(20)).paper
+    assert waiting is not None
+    assert waiting.step_seconds.number is not None
+    assert found.paper is not None
+    assert found.paper.step_seconds.number == pytest.approx(waiting.step_seconds.number * 8197 / 32768)
     against_paper = {gap.quantity: gap.relative for gap in found.gaps if gap.against == "paper"}
     paper = found.paper.step_seconds.number if found.paper else None
     assert paper is not None

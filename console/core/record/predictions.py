@@ -27,7 +27,7 @@ UNEXPLAINED: Both = ("unexplained: no recorded fact accounts for it", "未解释
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One quantity of one row; `predicted`, `low` and `high` are as they were before the run.
+    """One quantity of one row; `predicted`, `low` and `high` are as they were predicted.
 
     `why` is empty inside the band, and where there is nothing to compare. Of a run that did not end well it
     says that, wherever the figure lies.
@@ -76,6 +76,12 @@ class Compared:
     def inside(self) -> bool | None:
         return None if self.side is None else self.side == "inside"
 
+    @property
+    def words(self) -> Both:
+        """`basis` and `why` in one."""
+        (basis, basis_zh), (why, why_zh) = self.basis, self.why
+        return "; ".join(filter(None, (basis, why))), "；".join(filter(None, (basis_zh, why_zh)))
+
 
 def _scaled(number: float | None, share: float | None) -> float | None:
     return None if number is None or share is None else number * share
@@ -111,13 +117,22 @@ def _memory(experiment: Experiment, row: Row) -> Compared:
 
 
 def _step(experiment: Experiment, row: Row) -> Compared:
-    setup = setup_of_row(experiment, row)
-    slots = None if setup is None else tokens_per_step(setup)
-    share = row.tokens_per_step / slots if row.tokens_per_step and slots else None
     found = _bare(experiment, row, "step_seconds", row.steady_step_seconds)
-    found = replace(found, share=share, basis=_tokens(row.tokens_per_step, slots))
+    share, basis = trained_share(experiment, row), _tokens(row.tokens_per_step, _slots(experiment, row))
+    found = replace(found, share=share, basis=basis)
     causes = slower(experiment, row) if found.side == "above" else ()
     return _explained(found, causes, unfinished(experiment, row))
+
+
+def trained_share(experiment: Experiment, row: Row) -> float | None:
+    """Tokens that a step trained over those that it was predicted for; None where either is not known."""
+    slots = _slots(experiment, row)
+    return row.tokens_per_step / slots if row.tokens_per_step and slots else None
+
+
+def _slots(experiment: Experiment, row: Row) -> int | None:
+    setup = setup_of_row(experiment, row)
+    return None if setup is None else tokens_per_step(setup)
 
 
 def _bare(experiment: Experiment, row: Row, quantity: Quantity, measured: float | None) -> Compared:

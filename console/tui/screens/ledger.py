@@ -71,7 +71,7 @@ class LedgerScreen(LabScreen):
         self.query_one("#account-box").border_title = self.words("ledger.title")
         latest = {name: self.lab.readings.latest(name) for name in experiment.nodes}
         comparison, reason = comparison_of(experiment, title, self.words)
-        why = {one.quantity: one.why for one in predictions(experiment) if one.config == shown}
+        why = {one.quantity: one.words for one in predictions(experiment) if one.config == shown}
         self.put("comparison", comparison_text(comparison, reason, why, self.words))
         self.put("account", account_text(experiment, title, latest, self.words))
 
