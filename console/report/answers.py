@@ -10,7 +10,7 @@ from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import ended_well, rows_in_order
-from console.report.expectations import ALIKE, baseline_id
+from console.report.expectations import ALIKE
 
 TOGETHER = "all nodes together"
 """In the words of a peak that holds the run's processes of every node, which readings didn't tell apart."""
@@ -81,7 +81,7 @@ def speed(experiment: Experiment) -> Speed | None:
     if not usable:
         return None
     ranked = sorted(usable, key=lambda row: -(row.tokens_per_second or 0))
-    base = next((row for row in usable if row.id == baseline_id(experiment)), None)
+    base = next((row for row in usable if row.id == experiment.baseline), None)
     per_step = [row.tokens_per_step for row in usable if row.tokens_per_step]
     return Speed(
         ranked=tuple(ranked),

@@ -49,16 +49,8 @@ def expectations(experiment: Experiment) -> tuple[Expectation, ...]:
     usable = {name: row for name, row in experiment.rows.items() if ended_well(experiment, row)}
     ids = [config for config in experiment.configurations if config in experiment.hypotheses]
     ids += [config for config in experiment.hypotheses if config not in ids]
-    baseline = baseline_id(experiment)
+    baseline = experiment.baseline
     return tuple(_judge(config, experiment.hypotheses[config], usable, baseline) for config in ids)
-
-
-def baseline_id(experiment: Experiment) -> str:
-    """The configuration that the others are compared with, of the path that is being run."""
-    degraded = experiment.profile.degraded_matrix
-    if degraded and degraded.baseline in experiment.configurations:
-        return degraded.baseline
-    return experiment.profile.matrix.baseline
 
 
 def _judge(config: str, text: str, rows: Mapping[str, Row], baseline: str) -> Expectation:
