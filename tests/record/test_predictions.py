@@ -305,5 +305,9 @@ def test_figures_of_a_run_that_failed_are_not_explained(band: tuple[float, float
 
 def test_a_failed_run_without_a_figure_says_so_too() -> None:
     experiment = planned(story().experiment, "E0", **step_band(5, 6, 7))
-    experiment = changed(ended(experiment, "E0", "stopped"), "E0", steady_step_seconds=None)
-    assert of(experiment, "E0", "step_seconds").why[0].startswith("its run was stopped")
+    experiment = changed(
+        ended(experiment, "E0", "stopped"), "E0", steady_step_seconds=None, tokens_per_step=3200.0
+    )
+    found = of(experiment, "E0", "step_seconds")
+    assert found.why[0].startswith("its run was stopped")
+    assert found.basis == ("", ""), "no step was made, so nothing was trained"

@@ -151,11 +151,8 @@ def _waiting(experiment: Experiment, row: Row) -> Iterator[Both]:
         why = "host-bound, launches and not arithmetic set the pace"
         why_zh = "受限于主机端的内核发射，不是算力"
     elif base is not None and (alone := _idle(experiment, base)):
-        why = (
-            f"host-bound on one node already ({base.id} drew {alone[1]:.0f} W), launches and not arithmetic "
-            "set the pace there"
-        )
-        why_zh = f"单节点时（{base.id}，{alone[1]:.0f} W）已受限于主机端的内核发射，不是算力"
+        why = f"host-bound on one node already ({base.id} drew {alone[1]:.0f} W)"
+        why_zh = f"单节点时（{base.id}，{alone[1]:.0f} W）已受限于主机端的内核发射"
     beside = "" if row.mfu_lora is None else f", MFU {row.mfu_lora:.1%}"
     launch = experiment.nodes[node].facts.get("launch_seconds")
     beside += f", {launch * 1e6:.1f} µs a launch" if isinstance(launch, int | float) else ""

@@ -141,8 +141,10 @@ def _bare(experiment: Experiment, row: Row, quantity: Quantity, measured: float 
 
 
 def _explained(found: Compared, causes: Iterable[Both], unfinished: Both | None) -> Compared:
+    if found.predicted is None or found.measured is None:
+        found = replace(found, basis=("", ""))
     if found.predicted is None:
-        return replace(found, basis=("", ""))
+        return found
     if unfinished is not None:
         return replace(found, why=unfinished)
     if found.inside is not False:
