@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from console.core.record.acceptance import Lang
+from console.core.record.notes_zh import in_chinese
 from console.report import figures
 from console.report.redaction import Redactor
 
@@ -67,6 +68,7 @@ def _environment(redactor: Redactor) -> Environment:
         "percent": _ready(figures.percent),
         "times": _ready(figures.times),
         "short": short,
+        "in_chinese": in_chinese,
     }
     return environment
 

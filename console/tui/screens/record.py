@@ -14,6 +14,7 @@ from textual.widgets import DataTable, Static
 from console.core.record.acceptance import criteria
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row, Source
+from console.core.record.notes_zh import in_chinese
 from console.report.notes import notes
 from console.tui import figures
 from console.tui.actions import LOCAL, bindings
@@ -180,7 +181,8 @@ def source_text(experiment: Experiment, config: str, column: str, folder: Path, 
     rows = [head]
     reasons = {k: v for k, v in row.blanks.items() if k == field or k.startswith(field + ".")}
     for key, reason in reasons.items():
-        rows.append(say((f"▢ {words('record.blank')}: {plain(reason)}", "bold yellow"), f" ({plain(key)})"))
+        why = in_chinese(reason) if words.lang == "zh" else reason
+        rows.append(say((f"▢ {words('record.blank')}: {plain(why)}", "bold yellow"), f" ({plain(key)})"))
     if column in ("mfu6", "mfu_lora") and row.peak_tflops is not None:
         rows.append(say(f"peak {figures.number(row.peak_tflops)} TFLOPS: {plain(row.peak_source)}"))
     style = "" if column == "notes" else "grey62"
