@@ -111,11 +111,31 @@ def test_counters_are_summed_over_labels_and_absent_ones_are_none() -> None:
         (["--api-key=abc123", "--max-num-batched-tokens", "4096"], None),
         (["HF_TOKEN=hf_x", "PATH=/bin"], ["HF_TOKEN=•••", "PATH=/bin"]),
         (["https://me:pass@host/x"], ["https://•••@host/x"]),
+        (["sh", "-c", "vllm serve m --api-key abc"], ["sh", "-c", "vllm serve m --api-key •••"]),
+        (["--admin-token", "abc", "--max-token", "9"], ["--admin-token", "•••", "--max-token", "9"]),
     ],
 )
 def test_secrets_in_command_lines_are_hidden(words: list[str], shown: list[str] | None) -> None:
     expected = shown or ["--api-key=•••", "--max-num-batched-tokens", "4096"]
     assert masking.masked(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("docker run -e VLLM_API_KEY=abc --name vllm", "docker run -e VLLM_API_KEY=••• --name vllm"),
+        ("env HF_TOKEN='a b' vllm serve m", "env HF_TOKEN=••• vllm serve m"),
+        ('bash -c "vllm serve --api-key=abc --port 1"', 'bash -c "vllm serve --api-key=••• --port 1"'),
+        ("--api-key 'a b' --port 1", "--api-key ••• --port 1"),
+        ("--api-key \\\n  abc --port 1", "--api-key \\\n  ••• --port 1"),
+        ('["--api-key", "abc", "m"]', '["--api-key", •••, "m"]'),
+        ("-H 'Authorization: Bearer abcdefgh'", "-H 'Authorization: •••'"),
+        ("--max-num-batched-tokens 4096 max_tokens=4096", None),
+    ],
+)
+def test_secrets_in_a_command_of_one_piece_are_hidden(text: str, shown: str | None) -> None:
+    assert masking.mask_text(text) == (shown or text)
+    assert masking.mask_document({"Cmd": [text]}) == {"Cmd": [shown or text]}
 
 
 def test_secrets_in_log_lines_and_documents_are_hidden() -> None:

@@ -9,6 +9,7 @@ import re
 
 from . import commands, processes
 from .answers import Doc
+from .masking import mask_text
 from .memory import read_text
 
 _UNIT_FOLDERS = (
@@ -49,7 +50,7 @@ def unit_of_container(name: str) -> Doc | None:
                     return {
                         "kind": "systemd",
                         "name": os.path.basename(path),
-                        "evidence": f"{path}: {line[:200]}",
+                        "evidence": f"{path}: {mask_text(line)[:200]}",
                     }
     for pid in processes.all_pids():
         words = processes.arguments(pid)
@@ -87,5 +88,5 @@ def keepalive_of(name: str) -> Doc | None:
     for text in texts:
         body = text.partition(": ")[2]
         if name in body and not body.lstrip().startswith("#"):
-            return {"kind": "keepalive", "name": name, "evidence": text[:200]}
+            return {"kind": "keepalive", "name": name, "evidence": mask_text(text)[:200]}
     return None

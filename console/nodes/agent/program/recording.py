@@ -32,6 +32,7 @@ def inspect(request: Doc) -> Doc:
             why=str(trouble),
             next_step="make the command work for this user",
         ) from None
+    described = mask_document(described)
     record: Doc = {
         "kind": spec["kind"],
         "name": spec["name"],
@@ -52,7 +53,7 @@ def inspect(request: Doc) -> Doc:
         "processes": identities,
         "memory": memory.reading(),
         "driver_version": gpu.driver()[0],
-        "inspect": mask_document(described["inspect"]),
+        "inspect": described["inspect"],
         "commands": command_lines,
     }
     record.update(_interface(request, view.running))
