@@ -1,7 +1,6 @@
 """What the rows say about the one page's first two questions, without words: speed, and where memory goes."""
 
 from dataclasses import dataclass
-from math import hypot
 
 from console.core.errors import InputError
 from console.core.ledger.classic import classic_account
@@ -10,7 +9,7 @@ from console.core.ledger.of_lab import architecture_of
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import ended_well, rows_in_order
-from console.report.expectations import ALIKE
+from console.report.margins import ALIKE, resolution, scatter
 
 TOGETHER = "all nodes together"
 """In the words of a peak that holds the run's processes of every node, which readings didn't tell apart."""
@@ -50,16 +49,13 @@ class Speed:
 
     @property
     def scatter(self) -> float | None:
-        """Twice the standard error of `margin`, from the scatter of the two rows' steps; None where it is not
-        known of both."""
-        errors = [row.step_error for row in self.ranked[:2]]
-        known = [error for error in errors if error is not None]
-        return 2 * hypot(*known) if len(known) == 2 else None
+        """Twice the standard error of `margin`; None where it is not known of both rows."""
+        return scatter(*self.ranked[:2]) if len(self.ranked) > 1 else None
 
     @property
     def resolution(self) -> float:
         """The smallest margin that is claimed."""
-        return max(ALIKE, self.scatter or 0.0)
+        return resolution(*self.ranked[:2]) if len(self.ranked) > 1 else ALIKE
 
     @property
     def too_close(self) -> bool:

@@ -13,7 +13,7 @@ from console.core.record.figures import Row
 from console.core.record.stand_in import Difference, differences
 from console.report.answers import Compared, Speed, speed
 from console.report.environment import memory_bytes
-from console.report.expectations import ALIKE
+from console.report.margins import resolution
 
 TARGET = "Qwen2.5-7B"
 TARGET_RANK = 8
@@ -64,13 +64,14 @@ class Choice:
     @property
     def others(self) -> tuple[Compared, ...]:
         """Further rows that beat the baseline on fewer nodes; together with the choice they never ran."""
-        compared = self.speed.compared if self.speed else ()
+        if self.speed is None or self.speed.baseline is None or self.row is None:
+            return ()
         return tuple(
             one
-            for one in compared
+            for one in self.speed.compared
             if one.row is not self.row
-            and (one.tokens_ratio or 0) > 1 + ALIKE
-            and len(one.row.peak_memory_bytes) < len(self.row.peak_memory_bytes if self.row else ())
+            and (one.tokens_ratio or 0) > 1 + resolution(one.row, self.speed.baseline)
+            and len(one.row.peak_memory_bytes) < len(self.row.peak_memory_bytes)
         )
 
     @property

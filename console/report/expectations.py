@@ -8,11 +8,9 @@ from typing import Literal
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import ended_well
+from console.report.margins import ALIKE, resolution
 
 Outcome = Literal["agrees", "contradicted", "reader", "baseline", "no figure"]
-
-ALIKE = 0.03
-"""Differences below this share are not claimed from one run each."""
 
 HALF = (0.45, 0.6)
 """Of the other's step time: what passes for half of it, overheads of the exchange included."""
@@ -70,7 +68,7 @@ def _judge(config: str, text: str, rows: Mapping[str, Row], baseline: str) -> Ex
         return Expectation(config, text, "no figure", against)
     step = own.steady_step_seconds / other.steady_step_seconds
     tokens = _ratio(own.tokens_per_second, other.tokens_per_second)
-    return Expectation(config, text, _direction(text, step), against, step, tokens)
+    return Expectation(config, text, _direction(text, own, other), against, step, tokens)
 
 
 def _judge_each(
@@ -78,20 +76,19 @@ def _judge_each(
 ) -> Expectation:
     """Each comparison of "faster than E0, but slower than E1" has to hold, and the text makes no other."""
     own = rows[config]
-    ratios = {other: _ratio(own.steady_step_seconds, rows[other].steady_step_seconds) for other in named}
     claims = {
         found["other"]: found["word"].lower() in ("faster", "shorter", "快") for found in _THAN.finditer(text)
     }
-    broken = [
-        other
-        for other, ratio in ratios.items()
-        if other in claims and ratio and not _holds(ratio, claims[other])
-    ]
-    judged = claims.keys() == set(named) and None not in ratios.values() and not _DOUBT.search(text)
-    outcome: Outcome = "reader" if not judged else "contradicted" if broken else "agrees"
-    against = broken[0] if judged and broken else baseline if baseline in named else named[0]
+    outcome: Outcome = "reader"
+    against = baseline if baseline in named else named[0]
+    if claims.keys() == set(named) and not _DOUBT.search(text):
+        found = {other: _compared(own, rows[other], shorter) for other, shorter in claims.items()}
+        for worst in ("agrees", "reader", "contradicted"):
+            if other := next((name for name in named if found[name] == worst), None):
+                outcome, against = found[other], against if worst == "agrees" else other
+    step = _ratio(own.steady_step_seconds, rows[against].steady_step_seconds)
     tokens = _ratio(own.tokens_per_second, rows[against].tokens_per_second)
-    return Expectation(config, text, outcome, against, ratios[against], tokens)
+    return Expectation(config, text, outcome, against, step, tokens)
 
 
 def _between(text: str, own: Row, rows: Mapping[str, Row]) -> Outcome | None:
@@ -106,20 +103,26 @@ def _between(text: str, own: Row, rows: Mapping[str, Row]) -> Outcome | None:
     return "agrees" if min(known) <= own.steady_step_seconds <= max(known) else "contradicted"
 
 
-def _direction(text: str, step_ratio: float) -> Outcome:
+def _direction(text: str, own: Row, other: Row) -> Outcome:
     shorter, longer = bool(_SHORTER.search(text)), bool(_LONGER.search(text))
-    if _HALF.search(text) and not longer and not _DOUBT.search(text):
-        if HALF[0] <= step_ratio <= HALF[1]:
-            return "agrees"
-        return "reader" if _holds(step_ratio, shorter=True) else "contradicted"
-    if shorter == longer or _DOUBT.search(text):
+    if _DOUBT.search(text):
         return "reader"
-    return "agrees" if _holds(step_ratio, shorter) else "contradicted"
+    if _HALF.search(text) and not longer:
+        ratio = _ratio(own.steady_step_seconds, other.steady_step_seconds) or 1
+        if HALF[0] <= ratio <= HALF[1]:
+            return "agrees"
+        return "reader" if _compared(own, other, shorter=True) == "agrees" else "contradicted"
+    return "reader" if shorter == longer else _compared(own, other, shorter)
 
 
-def _holds(step_ratio: float, shorter: bool) -> bool:
-    """Whether the step is shorter (longer) by more than what one run each can tell."""
-    return abs(step_ratio - 1) >= ALIKE and (step_ratio < 1) == shorter
+def _compared(own: Row, other: Row, shorter: bool) -> Outcome:
+    """Whether the step is shorter (longer) than the other's. Within the scatter of both it can't be told."""
+    ratio = _ratio(own.steady_step_seconds, other.steady_step_seconds)
+    if ratio is None:
+        return "reader"
+    if ALIKE <= abs(ratio - 1) < resolution(own, other):
+        return "reader"
+    return "agrees" if abs(ratio - 1) >= ALIKE and (ratio < 1) == shorter else "contradicted"
 
 
 def _ratio(own: float | None, other: float | None) -> float | None:

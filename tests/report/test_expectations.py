@@ -67,3 +67,12 @@ def test_a_broken_comparison_shows_the_figure_that_breaks_it() -> None:
     story.run("E1", train_log([0.25] * 20), attempt=2)
     (found,) = expectations(story.experiment)
     assert (found.outcome, found.against, found.step_ratio) == ("contradicted", "R1", pytest.approx(0.5))
+
+
+def test_a_difference_within_the_scatter_of_both_is_for_the_reader() -> None:
+    story = Story()
+    story.hypotheses(E1="Faster than E0.")
+    story.run("E0", train_log([1.0, 0.7, 1.3, 0.8, 1.2] * 4))
+    story.run("E1", train_log([0.9, 0.6, 1.2, 0.7, 1.1] * 4))
+    found = next(one for one in expectations(story.experiment) if one.config == "E1")
+    assert (found.outcome, found.step_ratio) == ("reader", pytest.approx(0.9, abs=0.02))
