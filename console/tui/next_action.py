@@ -37,7 +37,7 @@ def next_action(
             return words("next.item", number=item.number, title=title), None
     if experiment.walk_started is None:
         return words("next.before"), None
-    if service_is_out(experiment) and all(experiment.runs_of(c) for c in experiment.configurations):
+    if experiment.service.owed and all(experiment.runs_of(c) for c in experiment.configurations):
         return words("next.restore_first"), None if read_only else "restore"
     return words("next.nothing"), None
 
@@ -59,11 +59,6 @@ def _path_settled(experiment: Experiment) -> bool:
     decided = experiment.decisions.get("walk")
     choice = decided.choice if decided else None
     return choice == "go on" or (choice == "degrade" and experiment.degraded is not None)
-
-
-def service_is_out(experiment: Experiment) -> bool:
-    """The lab has stopped the service and it is not proven back."""
-    return experiment.service.was_stopped and experiment.service.state != "healthy"
 
 
 def seconds_left(run: RunView) -> float | None:

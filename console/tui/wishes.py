@@ -18,7 +18,6 @@ from console.core.record.experiment import Experiment
 from console.core.record.views import RunView
 from console.engine.session import Session
 from console.tui import figures
-from console.tui.next_action import service_is_out
 from console.tui.paint import lines, plain, say
 from console.tui.words import Words
 
@@ -86,7 +85,7 @@ def start_command(service: BorrowedService) -> str:
 def leaving_matters(session: Session) -> bool:
     """Whether this console still does something that its user may want it to go on with."""
     experiment = session.experiment
-    under_way = experiment.outcome is None or bool(experiment.running_jobs) or service_is_out(experiment)
+    under_way = experiment.outcome is None or bool(experiment.running_jobs) or experiment.service.owed
     return under_way and not session.read_only
 
 
@@ -99,7 +98,7 @@ def leave_text(session: Session, return_command: str, words: Words) -> Text:
         job = experiment.runs[run_id].jobs[node]
         where = f"{run_id} {words('confirm.on')} {node}  pid {job.pid or '?'}  {job.run_dir}"
         rows.append(say((f"  {plain(where)}", "cyan")))
-    if service_is_out(experiment) and not session.read_only:
+    if experiment.service.owed and not session.read_only:
         rows.append(say((words("quit.stopped"), "bold yellow")))
         leases = [node.lease_until for node in experiment.nodes.values() if node.lease_until]
         if leases:

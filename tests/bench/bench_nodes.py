@@ -7,7 +7,6 @@ It exits 1 when the console takes 25 % of one core or more in either, or a readi
 """
 
 import asyncio
-import gc
 import os
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from console.core.plan.custody import Sample  # noqa: E402
 from console.engine.conductor import Conductor  # noqa: E402
 from console.engine.live import LiveSession  # noqa: E402
 from console.tui.app import LabApp  # noqa: E402
+from console.tui.collector import settle  # noqa: E402
 
 NODES = 16
 CPU_LIMIT = 0.25
@@ -101,8 +101,7 @@ async def bench(folder: Path, seconds: float) -> bool:
 
 
 def main() -> int:
-    gc.collect()
-    gc.freeze()  # as the app does at its start
+    settle()
     if SSHD is None:
         print("left out: needs OpenSSH's sshd")
         return 0

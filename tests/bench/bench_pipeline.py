@@ -9,7 +9,6 @@ as `RichLog.write` of the same lines in the same run.
 """
 
 import asyncio
-import gc
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -38,6 +37,7 @@ from console.core.reading.facts import LogFact  # noqa: E402
 from console.engine.conductor import Conductor  # noqa: E402
 from console.engine.watching import LogWatch  # noqa: E402
 from console.nodes.jobs import log_path  # noqa: E402
+from console.tui.collector import settle  # noqa: E402
 
 RUN = "E1-1"
 
@@ -68,8 +68,7 @@ async def pipeline_rate(folder: Path, lines: list[str]) -> Rate:
             told=told,
             reader=diagnosing.reader("megatron"),
         )
-        gc.collect()
-        gc.freeze()  # as the app does at its start
+        settle()
         with timed(len(lines)) as rate:
             await watch.start()
             await came.wait()

@@ -15,7 +15,6 @@ in the last quarter than in the first.
 """
 
 import asyncio
-import gc
 import os
 import random
 import sys
@@ -42,6 +41,7 @@ from console.engine.live import LiveSession  # noqa: E402
 from console.engine.watching import LogWatch  # noqa: E402
 from console.nodes.jobs import log_path  # noqa: E402
 from console.tui.app import LabApp  # noqa: E402
+from console.tui.collector import settle  # noqa: E402
 from console.tui.screens import runs  # noqa: E402
 
 NODES = 4
@@ -236,8 +236,7 @@ def tenths(values: Sequence[object]) -> str:
 
 
 def main() -> int:
-    gc.collect()
-    gc.freeze()  # as the app does at its start
+    settle()
     if SSHD is None:
         print("left out: needs OpenSSH's sshd")
         return 0

@@ -8,7 +8,6 @@ by more than 100 ms at the 99th percentile.
 """
 
 import asyncio
-import gc
 import os
 import shutil
 import subprocess
@@ -26,6 +25,7 @@ from support.waiting import until
 
 from console.nodes.ssh import Node
 from console.nodes.tail import Tail
+from console.tui.collector import settle
 
 RATES = ((10, 0.150), (10_000, 0.250))
 """Lines a second, and how late the 99th percentile may be drawn."""
@@ -122,8 +122,7 @@ async def bench(folder: Path, seconds: float) -> bool:
 
 
 def main() -> int:
-    gc.collect()
-    gc.freeze()  # as the app does at its start
+    settle()
     if SSHD is None or shutil.which("ssh") is None:
         print("left out: needs OpenSSH's sshd and ssh")
         return 0

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from console.core.record.experiment import Experiment
 from console.tui import figures
 from console.tui.actions import GLOBAL, LOCAL, Action, ScreenName, possible
-from console.tui.next_action import next_action, service_is_out
+from console.tui.next_action import next_action
 from console.tui.paint import cut, plain, say
 from console.tui.widgets.timebox import window_bar
 from console.tui.words import Words
@@ -105,7 +105,7 @@ def offered(action: Action, experiment: Experiment, *, read_only: bool) -> bool:
     if action.id == "stop":
         return experiment.current_run is not None
     if action.id == "restore":
-        return service_is_out(experiment)
+        return experiment.service.owed
     return True
 
 
