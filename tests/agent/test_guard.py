@@ -241,8 +241,9 @@ async def test_samples_are_numbered_without_gaps_and_bounded(node: LocalNode) ->
 
     await end_guard(node, EXPERIMENT, holder="console-a")
     before = (await follow_guard(node, EXPERIMENT)).samples[-1].n
+    old = (folder / "samples.jsonl").stat().st_size
     await start_guard(node, spec(), NONE)
-    await until(lambda: (folder / "samples.jsonl").stat().st_size > 0, "a sample is there")
+    await until(lambda: (folder / "samples.jsonl").stat().st_size > old, "a new sample is there")
     after = (await follow_guard(node, EXPERIMENT, since=before)).samples
     assert after[0].n == before + 1
 
