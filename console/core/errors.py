@@ -5,6 +5,7 @@ LabError
 ├── JournalError          exit 3: the experiment's memory can't be used
 │   └── NotAJournal       exit 2: the file is empty, damaged, of something else, or of a newer console
 ├── ServiceError          exit 3: the production service needs a person
+│   └── LeaseOver         the guard of a node ends the lab and brings the service back, or has done so
 └── NodeError             exit 3: something on, or on the way to, one node
     ├── Unreachable       no contact: name, route, refused connection, time-out
     ├── AuthRefused       the node refused every key
@@ -63,6 +64,21 @@ class NotAJournal(JournalError):
 
 class ServiceError(LabError):
     """The production service is in a state that a person has to decide about."""
+
+
+class LeaseOver(ServiceError):
+    """The lab's time on a node is over: its guard ends the jobs and brings the service back, or has done so.
+
+    `state` is that of the lease: "expired" or "window over".
+    """
+
+    def __init__(self, node: str, state: str) -> None:
+        super().__init__(
+            f"the lab's time on this node is over ({state})",
+            node=node,
+            why="its guard ends the lab's jobs and brings the service back by itself",
+            next_step="see `lab service status`; begin a new experiment in a new window",
+        )
 
 
 class NodeError(LabError):

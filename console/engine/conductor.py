@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from console.core.errors import LabError, NodeError
+from console.core.errors import LabError, LeaseOver, NodeError
 from console.core.plan.checklist import Verdict
 from console.core.reading.diagnosis import Rules
 from console.core.record import events as ev
@@ -99,7 +99,10 @@ class Conductor:
         self._sealed.set()
 
     async def _lab_until_stopped(self, keeper: asyncio.Task[Any]) -> str | None:
-        """The lab; returns why it was stopped early, or None. The service is given back in every case."""
+        """The lab; returns why it was stopped early, or None. The service is given back in every case.
+
+        Nothing of the lab goes on once the way back has begun.
+        """
         self._work = asyncio.create_task(self._lab(), name="lab")
         try:
             await asyncio.wait({self._work, keeper}, return_when=asyncio.FIRST_COMPLETED)
@@ -114,6 +117,7 @@ class Conductor:
             await self._end_jobs(self._restore_wish)
             return self._restore_wish
         except LabError as error:
+            await _end(self._work)
             await self._after_error(error)
             raise
         finally:
@@ -190,7 +194,7 @@ class Conductor:
     async def _after_error(self, error: LabError) -> None:
         """Note the error; bring the service back if it was stopped, or say who will."""
         self.recorder.note(error.render(), level="error")
-        if not self.lending.owed:
+        if not self.lending.owed and not isinstance(error, LeaseOver):
             return
         try:
             await self._end_jobs(error.what)
@@ -212,6 +216,6 @@ class Conductor:
 
 
 async def _end(task: asyncio.Task[Any]) -> None:
-    """Cancel a task and wait for it; its own result was looked at elsewhere."""
+    """Cancel a task and wait for it; what it raised was looked at elsewhere, or comes too late to matter."""
     task.cancel()
-    await asyncio.wait({task})
+    await asyncio.gather(task, return_exceptions=True)

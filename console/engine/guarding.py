@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from console.core.errors import NodeError, ServiceError
+from console.core.errors import LeaseOver, NodeError, ServiceError
 from console.core.plan.custody import Floors, GuardSpec, GuardStatus, Sample
 from console.core.plan.service import answers_on, start_order
 from console.core.record import events as ev
@@ -25,6 +25,15 @@ SECONDS_APART = 5.0
 """Between one node's restore by its guard and the next."""
 LEAVING_SECONDS = 24 * 3600.0
 """Lease left behind by a console that ends in order when no window limits it."""
+
+
+def require_time(node: str, status: GuardStatus) -> None:
+    """Raises `LeaseOver` when the guard ends the lab's time on the node, or has done so.
+
+    A guard that is gone without having seen its lease end is none of these: it is replaced.
+    """
+    if status.expired or (status.alive and status.lease.state != "held"):
+        raise LeaseOver(node, status.lease.state)
 
 
 class Remarks(NamedTuple):
@@ -64,16 +73,13 @@ class Guarding:
         for member, status in zip(self._crew.values(), statuses, strict=True):
             self._take(member.name, status)
             self._seen(member.name, status.phase, self._lease_seconds, status.detail)
-            if status.lease.state in ("expired", "window over"):
-                raise ServiceError(
-                    f"the lease on this node ran out ({status.lease.state})",
-                    node=member.name,
-                    why="its guard ended the lab's jobs and brought the service back by itself",
-                    next_step="look at the guard's account; begin a new experiment in a new window",
-                )
+            require_time(member.name, status)
 
     async def keep(self) -> None:
-        """Renew the leases and collect samples until cancelled; a node without contact is tried again."""
+        """Renew the leases and collect samples until cancelled; a node without contact is tried again.
+
+        Raises `LeaseOver` once a guard has begun to bring the service back.
+        """
         await together(self._keep(member) for member in self._crew.values())
 
     async def phase(self, phase: agent.Phase) -> None:
@@ -164,11 +170,14 @@ class Guarding:
         renew_at = loop.time()
         while True:
             try:
-                await self._collect(member)
-                if loop.time() >= renew_at:
+                status = await self._collect(member)
+                require_time(member.name, status)
+                if not status.alive or loop.time() >= renew_at:
                     await self._renew(member, self._lease_seconds, None)
                     renew_at = loop.time() + self._lease_seconds / RENEWALS_PER_LEASE
                 self._lost.pop(member.name, None)
+            except LeaseOver:
+                raise
             except NodeError as error:
                 if member.node.link.state == "up":  # a lost link tells of itself, once
                     self._once(member.name, error)
@@ -177,23 +186,29 @@ class Guarding:
             await asyncio.sleep(SAMPLES_SECONDS)
 
     async def _start_again(self, member: Member, error: ServiceError) -> None:
-        """A guard that somebody ended is started anew while its lease would still hold, never after that."""
-        until = self._recorder.experiment.nodes[member.name].lease_until
+        """A guard that is gone is replaced while there is time left: its node may hold the service.
+
+        Raises `LeaseOver` when it ended because the time was over, or the window is over now.
+        """
         news = self._once(member.name, error)
         try:
-            if (await agent.guard_status(member.node, self._recorder.experiment.name)).alive:
+            status = await agent.guard_status(member.node, self._recorder.experiment.name)
+            if status.alive:
                 return  # it stands and refused: a full disk, or another holder
             if news:
                 self._seen(member.name, "gone", None, error.what)
-            if until is None or until <= self._recorder.now():
-                return
+            require_time(member.name, status)
+            if self.window_over:
+                raise LeaseOver(member.name, "window over")
             status = await self._start(member)
+        except LeaseOver:
+            raise
         except (NodeError, ServiceError) as second:
             self._once(member.name, second)
             return
         self._seen(member.name, status.phase, self._lease_seconds, "started again: it was gone")
 
-    async def _collect(self, member: Member) -> None:
+    async def _collect(self, member: Member) -> GuardStatus:
         journal = self._recorder.journal
         guard = self._recorder.experiment.name
         newest = journal.newest_sample(member.name, guard)
@@ -204,6 +219,7 @@ class Guarding:
             journal.add_samples(member.name, guard, samples, self._recorder.now())
             if self._sampled is not None:
                 self._sampled(member.name, samples[-1])
+        return status
 
     def _take(self, node: str, status: GuardStatus) -> bool:
         """Take in what the guard remarks on; returns whether that is new."""
@@ -230,6 +246,8 @@ class Guarding:
             phase=phase,
         )
         self._seen(member.name, lease.state, lease.seconds_left, "")
+        if lease.state != "held":
+            raise LeaseOver(member.name, lease.state)
 
     def _seen(self, node: str, state: str, seconds_left: float | None, words: str) -> None:
         now = self._recorder.now()

@@ -9,8 +9,9 @@ from console.core.record import events as ev
 from console.core.record.events import NodeLaunch
 from console.engine.contact import NEEDS_A_PERSON, with_contact
 from console.engine.crew import Crew
+from console.engine.guarding import require_time
 from console.engine.recorder import Recorder
-from console.nodes import jobs
+from console.nodes import agent, jobs
 
 GONE = ("vanished", "absent")
 """Without an exit status; absent: even the run folder is gone."""
@@ -61,7 +62,7 @@ class JobsOfRun:
     async def start(self) -> None:
         """Start what was not started, waiting for nodes out of contact.
 
-        Raises the first `NodeError`, after stopping what did start.
+        Raises the first `NodeError` or `LeaseOver`, after stopping what did start.
         """
         began = await asyncio.gather(
             *(with_contact(self._crew, partial(self._start, launch)) for launch in self._launches),
@@ -89,13 +90,10 @@ class JobsOfRun:
 
     async def _start(self, launch: NodeLaunch) -> None:
         await self._end_leftovers(launch.node)
-        plan = jobs.JobPlan(
-            experiment=self._recorder.experiment.name,
-            run=self._run,
-            argv=launch.argv,
-            env=launch.env,
-        )
-        began = await jobs.start(self._crew[launch.node].node, plan)
+        node, experiment = self._crew[launch.node].node, self._recorder.experiment.name
+        require_time(launch.node, await agent.guard_status(node, experiment))
+        plan = jobs.JobPlan(experiment=experiment, run=self._run, argv=launch.argv, env=launch.env)
+        began = await jobs.start(node, plan)
         self._recorder.record(
             ev.JobStarted(
                 at=self._recorder.now(),

@@ -39,19 +39,37 @@ class Lending:
     async def borrow(self) -> None:
         """Inspect and stop the service on its nodes, head first, and prove that the memory is free.
 
-        Raises `ServiceError` when it can't be put back, so must not be stopped, or when stopping failed.
+        Raises `ServiceError` when it can't be put back, so must not be stopped, when stopping failed, or when
+        it is back although the journal has it stopped.
         """
         if isinstance(self._recorder.experiment.profile.service, NoService):
             self._say("none", "no service is borrowed")
             return
         known = self._recorder.experiment.service.nodes
         if all(node in known and known[node].state in BORROWED for node in self._nodes()):
+            await self._still_borrowed()
             return
         records = await self._records()
         held = [node for node in reversed(self._nodes()) if not await self._stop(node, records[node])]
         words = f"the driver holds memory on {', '.join(held)}" if held else "its memory is free"
         state = "held by driver" if held else "memory free"
         self._say(state, f"stopped on every node; {words}", details=self._expected())
+
+    async def _still_borrowed(self) -> None:
+        """Raises `ServiceError` when a guard brought the service back while no console was here."""
+        statuses, records = await self._guarding.statuses(), self._recorded()
+        back = [
+            node for node in self._nodes() if records[node].running and not statuses[node].service_touched
+        ]
+        for node in back:
+            self._say("came back", "brought back by the guard while no console was here", node)
+        if back:
+            raise ServiceError(
+                "the service was brought back while no console was here",
+                node=back[0],
+                why="the lease ran out, so the guard ended the lab's jobs and gave the machine back",
+                next_step="the same command once more stops the service anew; or begin a new experiment",
+            )
 
     async def give_back(self) -> bool:
         """Bring the service back, workers first, and prove it healthy. Returns whether it is.

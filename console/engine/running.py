@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from console.core.errors import LabError, NodeError
+from console.core.errors import LabError, LeaseOver, NodeError
 from console.core.plan.launch import Launch
 from console.core.reading.facts import LogFact
 from console.core.reading.failure import failure_cause
@@ -85,7 +85,7 @@ class Running:
         """Start or adopt the run and return when it has ended and its logs are complete.
 
         A cancelled call leaves the jobs alone. A lost link is waited for. A run whose jobs can't be started
-        is recorded as failed. Raises `NEEDS_A_PERSON`.
+        is recorded as failed. Raises `NEEDS_A_PERSON`, `LeaseOver`.
         """
         if request.id not in self._recorder.experiment.runs:
             self._plan(request)
@@ -93,7 +93,7 @@ class Running:
         jobs = JobsOfRun(self._recorder, self._crew, request.id, launches)
         try:
             await jobs.start()
-        except NEEDS_A_PERSON:
+        except (*NEEDS_A_PERSON, LeaseOver):
             raise
         except LabError as error:
             self._end(request.id, "failed", error.render(), {})

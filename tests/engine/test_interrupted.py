@@ -5,16 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from support.borrowed_lab import CHECKLIST, home_of, profile_with, serving
-from support.docker_engine import Standin, free_port
+from support.docker_engine import Standin
 from support.local_node import LocalNode
-from support.processes import end_processes_of, is_alive
+from support.processes import is_alive, processes_with
 from support.waiting import until
-from support.window import healthy
+from support.window import brought_back, healthy
 
 from console.core.errors import JournalError
 from console.core.record.experiment import Experiment
@@ -23,19 +21,6 @@ from console.journal import read_journal
 from console.nodes.agent import guard_status, renew_lease
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / f"interrupted-{os.getpid()}"
-    end_processes_of(tmp_path)
-
-
-@pytest.fixture
-def standin(tmp_path: Path) -> Standin:
-    made = Standin("node-a", free_port(), tmp_path / "control")
-    made.set()
-    return made
 
 
 def state(folder: Path) -> Experiment | None:
@@ -58,11 +43,8 @@ def console(folder: Path, profile: str) -> "subprocess.Popen[str]":
 
 
 async def test_jobs_go_on_under_guard_and_the_words_say_until_when(
-    folder: Path, standin: Standin, tmp_path: Path
+    folder: Path, standin: Standin, trainer: Path
 ) -> None:
-    trainer = tmp_path / "trainer"
-    trainer.write_text("#!/bin/sh\nexec sleep 600\n")
-    trainer.chmod(0o755)
     profile = profile_with({"node-a": standin}, trainer=trainer, nodes=["node-a"])
     await serving({"node-a": standin}, folder)
     process = console(folder, profile)
@@ -109,3 +91,29 @@ async def test_before_any_job_nothing_is_said_to_run(folder: Path, standin: Stan
     assert left is not None
     assert not left.running_jobs
     assert healthy(standin)
+
+
+async def test_a_laptop_that_sleeps_past_its_lease_starts_no_job_when_it_wakes(
+    folder: Path, standin: Standin, trainer: Path
+) -> None:
+    profile = profile_with({"node-a": standin}, trainer=trainer, nodes=["node-a"])
+    await serving({"node-a": standin}, folder)
+    node = LocalNode(home_of(folder, "node-a"))
+    process = console(folder, profile)
+    await until(lambda: (now := state(folder)) and now.running_jobs, "a job runs", seconds=90)
+    process.send_signal(signal.SIGSTOP)
+    asleep = state(folder)
+    assert asleep is not None
+    await renew_lease(node, folder.name, holder=asleep.holder, lease_seconds=0.2)
+    assert not (await brought_back(node, experiment=folder.name)).service_touched
+    process.send_signal(signal.SIGCONT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "node-a: the lab's time on this node is over (expired)" in errors
+    awake = state(folder)
+    assert awake is not None
+    started = [run.id for run in awake.runs.values() if run.jobs]
+    assert started == [run for run, _ in asleep.running_jobs]
+    assert not processes_with(f"LAB_RUN_DIR={folder}")
+    assert healthy(standin)
+    assert awake.service.state == "healthy"

@@ -101,11 +101,11 @@ def console(told: dict[str, object], folder: Path, *, front: list[str] | None = 
     return Console(told, folder, front or [])
 
 
-async def brought_back(node: Runner, seconds: float = 60) -> GuardStatus:
+async def brought_back(node: Runner, seconds: float = 60, *, experiment: str = EXPERIMENT) -> GuardStatus:
     """The status once the guard has ended by itself."""
     deadline = time.monotonic() + seconds
     while True:
-        status = await guard_status(node, EXPERIMENT)
+        status = await guard_status(node, experiment)
         if not status.alive:
             return status
         assert time.monotonic() < deadline, f"the guard still stands: {status}"

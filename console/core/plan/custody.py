@@ -212,6 +212,8 @@ class GuardSpec(Part):
     """Whether this node's service answers requests (a worker node's does not)."""
     restore_delay_seconds: float = Field(default=0.0, ge=0)
     """Wait before the guard's own restore, so that workers start before the head."""
+    retry_seconds: float = Field(default=60.0, gt=0)
+    """First pause between two tries of the guard's own restore; each next one is twice as long, up to 600."""
     gpu: int = Field(default=0, ge=0)
     """Index of the GPU that is sampled."""
     sample_seconds: float = Field(default=1.0, gt=0)
@@ -258,6 +260,8 @@ class GuardStatus(Part):
     boot_id: str
     phase: Literal["idle", "training", "stopping", "stopped", "restoring", "restored", "ended"] = "idle"
     lease: Lease
+    expired: str = ""
+    """Why the guard ends the lab's time, or has ended it: `lease ran out` or `window over`; else empty."""
     service_touched: bool = False
     """The service was or is being stopped, and has not been proven healthy since."""
     came_back_at: float | None = None

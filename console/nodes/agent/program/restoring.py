@@ -9,14 +9,19 @@ from . import commands, web
 from .answers import Doc
 from .folder import Folder, read_document
 from .freeing import prove_free
+from .guard import end_jobs
 from .kinds import Kind, kind_of
 from .ladder import Ladder
 
 _DROP = "/proc/sys/vm/drop_caches"
+_JOB_GRACE_SECONDS = 10.0
 
 
 def restore(folder: Folder, request: Doc) -> Doc:
-    """The restore outcome. Nothing that runs is started; a start that failed is not tried again."""
+    """The restore outcome. The lab's jobs on this node are ended first, whoever asks.
+
+    Nothing that runs is started; a start that failed is not tried again.
+    """
     began = time.monotonic()
     noted = read_document(folder.file("service.json"))
     spec = noted.get("spec") or request["spec"]
@@ -33,6 +38,7 @@ def restore(folder: Folder, request: Doc) -> Doc:
             "nothing to restore", f"{spec['name']} was not running before the window", by="already"
         )
     folder.set(came_back_at=None)
+    _end_jobs(folder, spec)
     started_at: float | None = None
     dropped: bool | None = None
     try:
@@ -75,6 +81,13 @@ def restore(folder: Folder, request: Doc) -> Doc:
         "not healthy", detail, "read the service's log, then decide: wait, start again, or call its owner",
         restart_policy_back=back, **more,
     )  # fmt: skip
+
+
+def _end_jobs(folder: Folder, spec: Doc) -> None:
+    docker = list(spec.get("docker") or ["docker"])
+    ended = end_jobs(folder, docker, _JOB_GRACE_SECONDS, "restore")
+    if ended:
+        folder.account("jobs ended", f"{len(ended)} processes", pids=sorted(ended))
 
 
 def _memory_gate(folder: Folder, kind: Kind, record: Doc, request: Doc) -> Doc | None:

@@ -94,6 +94,7 @@ def status(folder: Folder, request: Doc) -> Doc:
         "boot_id": boot_id(),
         "phase": phase_of(state, lease, guard is not None),
         "lease": lease_now(lease, state),
+        "expired": state.get("expired") or "",
         "service_touched": bool(state.get("service_touched")),
         "came_back_at": state.get("came_back_at"),
         "risk": state.get("risk") or "",
