@@ -34,5 +34,5 @@ def end_of_lab(docker: Sequence[str], experiment: str, grace_seconds: float) -> 
     """Stop them, each with its grace; the ids that were stopped."""
     names = of_lab(docker, experiment)
     if names:
-        commands.attempt([*docker, "stop", "-t", str(int(grace_seconds)), *names], timeout=grace_seconds + 60)
+        commands.attempt([*docker, "stop", "-t", str(int(grace_seconds)), *names], timeout=grace_seconds + 30)
     return names

@@ -27,6 +27,7 @@ _APPS_SECONDS = 15.0
 _DISK_SECONDS = 10.0
 _DISK_FULL = "the disk is full, so the guard can't note what it does; free space on the node"
 _OPERATION_LIMIT_SECONDS = 6 * 3600.0
+_LONGEST_PAUSE_SECONDS = 600.0
 
 
 def run(handle: int) -> int:
@@ -57,10 +58,11 @@ class Guard:
 
     def __init__(self, folder: Folder, request: Doc) -> None:
         self._folder, self._request, self._spec = folder, request, request["guard"]
-        self._ending = self._risk = ""
+        self._ending = self._risk = self._fault = ""
         self._file: samples.SampleFile | None = None
         self._restoring = False
         self._finale: threading.Thread | None = None
+        self._pause = float(self._spec["retry_seconds"])
         self._jobs = samples.Jobs({}, {})
         self._apps: dict[int, int | None] = {}
         self._taken: deque[Doc] = deque(maxlen=_UNWRITTEN_SAMPLES)
@@ -97,7 +99,11 @@ class Guard:
                 time.sleep(1.0)
 
     def _tell_fault(self, where: str, trouble: Exception) -> None:
-        self._note("guard stumbled", f"{where}: {type(trouble).__name__}: {trouble}")
+        """A fault that comes again and again is told once."""
+        fault = f"{where}: {type(trouble).__name__}: {trouble}"
+        if fault != self._fault:
+            self._note("guard stumbled", fault)
+        self._fault = fault
 
     def _note(self, what: str, detail: str, *, data: Doc | None = None, **state: object) -> None:
         """Account and state, as far as the disk allows: nothing that has to be done waits for them."""
@@ -129,7 +135,7 @@ class Guard:
             state = self._state.read()
             operation = operation_now(state)
             self._restoring = operation is not None and operation["name"] == "restore"
-            if self._finale is None:
+            if self._finale is None or not self._finale.is_alive():
                 self._check_lease(state)
                 if operation is None:
                     service.look(state, now)
@@ -175,38 +181,48 @@ class Guard:
         word = lease_now(self._lease.read(), state)["state"]
         if word == "held":
             return
-        reason = "window over" if word == "window over" else "lease ran out"
-        self._note(reason, "the lab's jobs are ended and the service is brought back", expired=reason)
-        self._finale = threading.Thread(target=self._steady_finale, name="finale")
-        self._finale.start()
+        if not state.get("expired"):
+            reason = "window over" if word == "window over" else "lease ran out"
+            self._note(reason, "the lab's jobs are ended and the service is brought back", expired=reason)
+        finale = threading.Thread(target=self._until_back, name="finale")
+        finale.start()
+        self._finale = finale
 
-    def _steady_finale(self) -> None:
+    def _until_back(self) -> None:
+        """One try after another, with a pause in between, until there is nothing left that a try could do."""
+        pause = self._pause
+        while not self._ending:
+            obstacle = self._try_to_bring_back()
+            if not self._ending:
+                self._note(
+                    "the service is not back yet", f"{obstacle}; tried again in {pause:.0f} s", waiting=True
+                )
+                self._wait_unless_ended(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _try_to_bring_back(self) -> str:
+        """What stands in the way; when nothing more is to be done the guard is told to end."""
         try:
-            self._bring_back()
-        except Exception as trouble:  # noqa: BLE001 - written down; the guard then ends with that reason
+            return self._bring_back()
+        except Exception as trouble:  # noqa: BLE001 - whatever it is, the service is still owed
             log_trouble()
-            self._tell_fault("bringing the service back", trouble)
-            self._end(f"could not bring the service back: {trouble}")
+            return str(trouble) if isinstance(trouble, commands.Failed) else repr(trouble)
 
-    def _bring_back(self) -> None:
-        """What the guard is for: jobs ended, service restored once, health proven."""
+    def _bring_back(self) -> str:
+        """What the guard is for: jobs ended, service restored, health proven."""
         ended = end_jobs(self._folder, self._docker(), self._spec["job_grace_seconds"], "lease")
         pids = sorted(ended)
-        self._note("jobs ended", f"{len(pids)} processes", data={"pids": pids}, interrupt=True)
-        if not self._must_restore():
-            self._end("lease over; the service was never touched")
-            return
-        self._wait_unless_ended(self._spec["restore_delay_seconds"])
-        outcome = self._restore()
-        self._end(
-            f"lease over; restore: {outcome['state']}, {outcome['detail']}" if outcome else "told to end"
-        )
+        self._note("jobs ended", f"{len(pids)} processes", data={"pids": pids}, interrupt=True, waiting=False)
+        if self._must_restore():
+            self._wait_unless_ended(self._spec["restore_delay_seconds"])
+            self._restore()
+        return self._conclude()
 
     def _must_restore(self) -> bool:
         """Whether the service was touched; a stop that is going on decides that first."""
         deadline = time.monotonic() + _OPERATION_LIMIT_SECONDS
         while not self._ending and time.monotonic() < deadline:
-            state = self._folder.state()
+            state = self._state_for_sure()
             if state.get("service_touched"):
                 return True
             if operation_now(state) is None:
@@ -214,26 +230,39 @@ class Guard:
             self._wake.wait(_LOOK_SECONDS)
         return False
 
-    def _restore(self) -> Doc | None:
-        """Attach to a restore that is going on, else begin one; at most one more if its process dies."""
-        for _ in range(3):
-            state = self._folder.state()
-            if operation_now(state) is None or operation_now(state)["name"] != "restore":  # type: ignore[index]
-                noted = read_document(self._folder.file("service.json"))
-                commands.start_detached(
-                    "operation", self._restore_request(noted), self._folder.file("guard.log")
-                )
-            while not self._ending:
-                state = self._folder.state()
-                current = operation_now(state)
-                if current is None or current["name"] != "restore":
-                    break
-                self._wake.wait(_LOOK_SECONDS)
-            outcome: Doc | None = self._folder.state().get("restore")
-            if outcome is not None or self._ending:
-                return outcome
-            self._folder.account("the restore's process ended without a result", "the guard takes it up")
-        return {"state": "died", "detail": "the restore ended three times without a result"}
+    def _state_for_sure(self) -> Doc:
+        """The state; empty only when its folder was removed. Raises `OSError` when it can't be read."""
+        state = self._folder.state()
+        if not state and os.path.lexists(self._folder.file("state.json")):
+            raise OSError("the guard's state can't be read")
+        return state
+
+    def _restore(self) -> None:
+        """Wait for a restore that is going on, else for one of the guard's own."""
+        if not self._ending and not self._is_restoring():
+            noted = read_document(self._folder.file("service.json"))
+            if not noted:
+                raise commands.Failed("service.json, which tells how to put it back, can't be read")
+            commands.start_detached("operation", self._restore_request(noted), self._folder.file("guard.log"))
+        while not self._ending and self._is_restoring():
+            self._wake.wait(_LOOK_SECONDS)
+
+    def _is_restoring(self) -> bool:
+        operation = operation_now(self._folder.state())
+        return operation is not None and operation["name"] == "restore"
+
+    def _conclude(self) -> str:
+        """What came of it; unless the service is still owed its start, the guard is told to end with that."""
+        state = self._state_for_sure()
+        outcome = state.get("restore") or {"state": "died", "detail": "its process ended without a result"}
+        words = f"restore: {outcome['state']}, {outcome['detail']}"
+        if _start_failed(state):
+            self._end(f"lease over; {words}")
+        elif not state.get("service_touched"):
+            self._end(
+                f"lease over; {words if outcome['state'] == 'healthy' else 'the service was never touched'}"
+            )
+        return words
 
     def _restore_request(self, noted: Doc) -> Doc:
         return {
@@ -259,9 +288,23 @@ class Guard:
             self._wake.wait(min(_LOOK_SECONDS, seconds))
 
 
+def _start_failed(state: Doc) -> bool:
+    """Whether the start was really tried and the service does not stand: another one is for a person."""
+    outcome = state.get("restore")
+    if not state.get("service_touched") or not outcome or not state.get("start_tried_at"):
+        return False
+    return not (outcome.get("health") or {}).get("healthy")
+
+
 def end_jobs(folder: Folder, docker: list[str], grace_seconds: float, reason: str) -> dict[int, str]:
-    """Every process and container of the experiment on this node, ended; run id by pid."""
+    """Every process and container of the experiment on this node, ended; run id by pid.
+
+    A container that does not end is told in the account; nothing that has to be done waits for it.
+    """
     ended = processes.end_lab_processes(folder.experiment_folder, grace_seconds)
-    containers.end_of_lab(docker, folder.experiment, grace_seconds)
+    try:
+        containers.end_of_lab(docker, folder.experiment, grace_seconds)
+    except commands.Failed as trouble:
+        folder.account("a container of the lab does not end", str(trouble))
     processes.note_end(folder.experiment_folder, set(ended.values()), reason, {"at": time.time()})
     return ended

@@ -36,7 +36,7 @@ def start(folder: Folder, request: Doc) -> Doc:
         raise Refused(
             f"a guard of experiment {other} stands on this node", next_step=f"end the window of {other} first"
         )
-    if guard_identity(folder.state()) is not None:
+    if guard_identity(folder.state()) is not None and not _relieved(folder, request):
         return _join(folder, request)
     _begin_state(folder)
     _write_lease(folder, spec, renewals=0)
@@ -55,6 +55,17 @@ def _standing_elsewhere(folder: Folder, standing: Doc) -> str | None:
         return None
     there = Folder(folder.root, str(name))
     return str(name) if guard_identity(there.state()) is not None else None
+
+
+def _relieved(folder: Folder, request: Doc) -> bool:
+    """Whether a guard that waits for its next try was ended: this console takes over what it owes."""
+    state, lease = folder.state(), folder.lease()
+    guard = guard_identity(state)
+    own = request["takeover"] or lease.get("holder") == request["guard"]["holder"]
+    if guard is None or not own or not state.get("waiting") or lease_now(lease, state)["state"] == "held":
+        return False
+    folder.account("guard relieved", f"{request['guard']['holder']} brings the service back")
+    return _terminated(guard)
 
 
 def _join(folder: Folder, request: Doc) -> Doc:
@@ -163,8 +174,14 @@ def end(folder: Folder, request: Doc) -> Doc:
             "the service is not proven healthy, so the guard stays", next_step="restore the service first"
         )
     folder.account("guard told to end", "by force" if request["force"] else "")
+    _terminated(guard)
+    return status(folder, {})
+
+
+def _terminated(guard: Doc) -> bool:
+    """Tell a guard to end; whether it did within ten seconds."""
     os.kill(guard["pid"], signal.SIGTERM)
     deadline = time.monotonic() + 10
     while processes.alive(guard) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return status(folder, {})
+    return not processes.alive(guard)
