@@ -9,11 +9,15 @@ import time
 from . import commands, memory, processes
 from .answers import Doc, Refused
 from .folder import Folder, boot_id, boottime, read_document
+from .owing import refuse_while_owed
 from .status import guard_identity, lease_now, operation_now, status
 
 
 def start(folder: Folder, request: Doc) -> Doc:
-    """Check, then start the guard detached; the same holder gets the running one. Answers the status."""
+    """Check, then start the guard detached; the same holder gets the running one. Answers the status.
+
+    Raises `Refused`, also while another experiment holds this node or owes it a service.
+    """
     spec = request["guard"]
     total = memory.reading()["total_bytes"]
     for phase in ("training", "restoring"):
@@ -38,6 +42,7 @@ def start(folder: Folder, request: Doc) -> Doc:
         )
     if guard_identity(folder.state()) is not None and not _relieved(folder, request):
         return _join(folder, request)
+    refuse_while_owed(folder)
     _begin_state(folder)
     _write_lease(folder, spec, renewals=0)
     try:
