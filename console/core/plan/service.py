@@ -4,6 +4,7 @@ Paths and commands may hold the profile's placeholders (`{home}`, `{python}`, â€
 Secrets are named, never written: an environment variable of the console, or a file on the node.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -81,6 +82,12 @@ class _Borrowed(Part):
             raise ValueError("base_url holds a password; name it in api_key_env or api_key_file")
         if self.api_key_env and self.api_key_file:
             raise ValueError("give either api_key_env or api_key_file")
+        try:
+            re.compile(self.engine_pattern)
+        except re.error as trouble:
+            raise ValueError(
+                f"engine_pattern {self.engine_pattern!r} is not a regular expression: {trouble}"
+            ) from None
         return self
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from typing import Sequence
 
 from . import commands, owner, processes
 from .answers import Doc
@@ -27,7 +28,11 @@ class CommandKind(Kind):
         return os.path.expanduser(str(self.spec["log_file"]))
 
     def _pid(self) -> int | None:
-        """The process of the pid file, unless it is gone or the number was given to a later one."""
+        """The process of the pid file, unless it is gone or the number was given to a later one.
+
+        Once the node's clock was set forward every process seems to have begun after the file was written:
+        then its command line decides.
+        """
         try:
             written_at = os.stat(self.pid_file).st_mtime
             with open(self.pid_file, encoding="ascii", errors="replace") as file:
@@ -35,7 +40,9 @@ class CommandKind(Kind):
         except (OSError, ValueError, IndexError):
             return None
         started = processes.started_at(pid)
-        return pid if started is not None and started <= written_at + 2.0 else None
+        if started is None:
+            return None
+        return pid if started <= written_at + 2.0 or _runs(pid, self.spec["start"]) else None
 
     def look(self) -> View:
         pid = self._pid()
@@ -71,13 +78,27 @@ class CommandKind(Kind):
             if keeper
             else [],
         }
-        program = str(self.spec["start"][0])
-        if not _found(program, self.spec.get("cwd")):
-            described["refusal"] = (
-                f"the start command {program!r} is not on the node: it could not be started again"
-            )
-            described["refusal_next_step"] = "correct service.start in the profile"
+        refusal, setting = self._cannot_start()
+        if refusal:
+            described["refusal"] = f"{refusal}: it could not be started again"
+            described["refusal_next_step"] = f"correct {setting} in the profile"
         return described
+
+    def _cannot_start(self) -> tuple[str, str]:
+        """What its start would fail at, and the setting that is wrong; empty when it may work."""
+        folder = os.path.expanduser(self.spec.get("cwd") or "~")
+        if not (os.path.isdir(folder) and os.access(folder, os.X_OK)):
+            return f"the folder {folder!r} to start it in is not on the node", "service.cwd"
+        program = self.spec["start"][0]
+        if not _found(program, folder, self._environment()):
+            return f"the start command {program!r} is not on the node", "service.start"
+        for name, path in (("pid_file", self.pid_file), ("log_file", self.log_file)):
+            if not _writable(os.path.abspath(path)):
+                return f"the file {path!r} can't be written on the node", f"service.{name}"
+        return "", ""
+
+    def _environment(self) -> dict[str, str]:
+        return dict(commands.environment(), **self.spec["env"])
 
     def command_lines(self, described: Doc) -> dict[str, list[list[str]]]:
         stop = list(self.spec["stop"]) or ["kill", "-TERM", f"<group of {self.pid_file}>"]
@@ -98,8 +119,7 @@ class CommandKind(Kind):
 
     def start(self, record: Doc) -> None:
         """Started in a session of its own, its output appended to the log file."""
-        environment = dict(commands.environment(), **self.spec["env"])
-        folder = os.path.expanduser(self.spec["cwd"]) if self.spec.get("cwd") else os.path.expanduser("~")
+        folder = os.path.expanduser(self.spec.get("cwd") or "~")
         try:
             for path in (self.pid_file, self.log_file):
                 os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -109,7 +129,7 @@ class CommandKind(Kind):
                 subprocess.Popen(
                     ["sh", "-c", _WRITE_PID_THEN_BECOME, "sh", self.pid_file, *self.spec["start"]],
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                    start_new_session=True, env=environment, cwd=folder,
+                    start_new_session=True, env=self._environment(), cwd=folder,
                 )  # fmt: skip
         except OSError as trouble:
             raise commands.Failed(f"{self.spec['start'][0]} can't be started: {trouble}") from None
@@ -147,8 +167,22 @@ def _signal(pid: int, what: signal.Signals) -> None:
         raise commands.Failed(f"process {pid} belongs to another user") from None
 
 
-def _found(program: str, folder: str | None) -> bool:
+def _runs(pid: int, start: Sequence[str]) -> bool:
+    """Whether its command line is the start command, by itself or behind an interpreter."""
+    words = processes.arguments(pid)[-len(start) :]
+    return [*map(os.path.basename, words[:1]), *words[1:]] == [os.path.basename(start[0]), *start[1:]]
+
+
+def _found(program: str, folder: str, environment: dict[str, str]) -> bool:
     if "/" in program:
-        path = os.path.join(os.path.expanduser(folder or "~"), os.path.expanduser(program))
-        return os.access(path, os.X_OK)
-    return any(os.access(os.path.join(part, program), os.X_OK) for part in os.get_exec_path())
+        return os.access(os.path.join(folder, program), os.X_OK)
+    return any(os.access(os.path.join(part, program), os.X_OK) for part in os.get_exec_path(environment))
+
+
+def _writable(path: str) -> bool:
+    """Whether the file, or else the nearest folder above it that is there, can be written."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        return os.access(path, os.W_OK)
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)

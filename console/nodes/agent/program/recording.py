@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import time
 
 from . import commands, gpu, memory, processes, web
@@ -12,8 +14,13 @@ from .masking import mask_document
 
 
 def inspect(request: Doc) -> Doc:
-    """The service record. Raises `Refused` when the service does not exist, or should answer and does not."""
+    """The service record.
+
+    Raises `Refused` for a pattern that can't be used, a service that does not exist, and one that should
+    answer and does not.
+    """
     spec = request["spec"]
+    _require_pattern(spec["engine_pattern"])
     kind = kind_of(spec)
     try:
         view = kind.look()
@@ -58,6 +65,19 @@ def inspect(request: Doc) -> Doc:
     }
     record.update(_interface(request, view.running))
     return record
+
+
+def _require_pattern(pattern: str) -> None:
+    """Raises `Refused` for a pattern that only the console's newer Python understands."""
+    try:
+        re.compile(pattern)
+    except re.error as trouble:
+        raise Refused(
+            f"service.engine_pattern {pattern!r} is not a regular expression on this node",
+            why=f"{trouble}; its Python is {platform.python_version()}",
+            kind="input",
+            next_step="correct it in the profile",
+        ) from None
 
 
 def _named(spec: Doc) -> str:
