@@ -4,11 +4,15 @@ import asyncio
 import gc
 import os
 import signal
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.borrowed_lab import profile_with, serving
+from support.docker_engine import Standin
+from support.processes import is_alive
 from support.waiting import until
+from support.window import brought_back, healthy
 
 from console.cli.files import shipped
 from console.core.errors import LabError, ServiceError
@@ -139,3 +143,42 @@ async def test_what_a_guard_remarks_on_reaches_the_state(small_lab) -> None:
             keeper.cancel()
             await asyncio.wait({keeper})
             await guarding.end()
+
+
+@pytest.mark.parametrize("rebooted", [False, True], ids=["killed", "rebooted"])
+async def test_a_guard_lost_while_its_lease_ran_out_is_replaced(
+    small_lab, folder: Path, standin: Standin, rebooted: bool
+) -> None:
+    """The laptop slept: nobody but a new guard would bring the service back when it is gone again."""
+    profile, slept = profile_with({"node-a": standin}, nodes=["node-a"]), timedelta()
+    await serving({"node-a": standin}, folder)
+
+    def now() -> datetime:
+        return datetime.now(UTC) + slept
+
+    async with small_lab(CHECKLIST, profile=profile, folder=folder.name, now=now) as lab:
+        guarding, node = lab.conductor.guarding, lab.crew["node-a"].node
+        await guarding.start()
+        await lab.conductor.lending.borrow()
+        first = (await agent.guard_status(node, folder.name)).pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: not is_alive(first), "the guard is gone")
+        there = Folder(f"{lab.crew['node-a'].places['home']}/.lab", folder.name)
+        with there.lease_change() as lease:
+            lease["expires"] = 0.0
+            lease["boot_id"] = "another boot" if rebooted else lease["boot_id"]
+        if rebooted:
+            there.set(guard={**there.state()["guard"], "boot_id": "another boot"})
+        slept = timedelta(hours=1)
+        lost = await agent.guard_status(node, folder.name)
+        assert (lost.alive, lost.service_touched, lost.rebooted) == (False, True, rebooted)
+        keeper = asyncio.create_task(guarding.keep())
+        try:
+            await until(lambda: _told(lab, "started again"), "it is replaced", 60)
+        finally:
+            keeper.cancel()
+            await asyncio.wait({keeper})
+        await agent.renew_lease(node, folder.name, holder=guarding.holder, lease_seconds=0.2)
+        assert not (await brought_back(node, experiment=folder.name)).service_touched
+        assert healthy(standin)
