@@ -1,9 +1,10 @@
 """The whole lab in order: prerequisites, service stopped, checklist, hypotheses, matrix, service back."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
-from console.core.errors import LabError, LeaseOver, NodeError
+from console.core.errors import LabError, LeaseOver
 from console.core.plan.checklist import Verdict
 from console.core.reading.diagnosis import Rules
 from console.core.record import events as ev
@@ -37,6 +38,7 @@ class Conductor:
         self.lending = Lending(recorder, crew, self.guarding, self.decisions)
         self.running = Running(recorder, crew, self.diagnosing)
         self.matrix = MatrixWalk(recorder, crew, self.running, self.decisions)
+        self._conducting = False
         self._work: asyncio.Task[None] | None = None
         self._restore_wish: str | None = None
         self._sealed = asyncio.Event()
@@ -48,6 +50,13 @@ class Conductor:
         """
         if self.recorder.experiment.outcome is not None:
             return self.recorder.experiment.outcome
+        self._conducting = True
+        try:
+            return await self._conduct()
+        finally:
+            self._conducting = False
+
+    async def _conduct(self) -> str:
         pid, host = this_console()
         self.recorder.record(
             ev.ConsoleAttached(at=self.recorder.now(), pid=pid, host=host, headless=self.headless)
@@ -68,19 +77,39 @@ class Conductor:
         keeper = asyncio.create_task(self.guarding.keep(), name="guard keeper")
         try:
             stopped = await self._lab_until_stopped(keeper)
+            if self.lending.lab_over is None:
+                self.lending.announce_return(stopped or "the lab is done", lab_over=stopped or "")
             return stopped, await with_contact(self.crew, self.lending.give_back)
         finally:
             await _end(keeper)
 
     async def restore_now(self, reason: str) -> None:
-        """End the lab's jobs and bring the service back, whatever is going on."""
+        """End the lab's jobs and bring the service back, whatever is going on.
+
+        Returns once the wish is in the journal; after the lab's end, once the service is back or a person
+        decided to leave it. Raises `LabError` when that fails.
+        """
         self._restore_wish = reason
-        if self._work is not None:
+        if self.lending.owed:
+            self.lending.announce_return(reason, lab_over=reason)
+        else:
+            self.recorder.note(f"the end of the lab was asked for: {reason}", level="info")
+        if not self._conducting:
+            await self._restore_after_the_end(reason)
+        elif self._work is not None:
             self._work.cancel()
 
+    async def _restore_after_the_end(self, reason: str) -> None:
+        await self._end_jobs(reason)
+        if await with_contact(self.crew, partial(self.lending.give_back, again=True)):
+            await with_contact(self.crew, self.guarding.end)
+
     async def leave(self) -> None:
-        """Say goodbye in order: the guards keep the jobs until the last renewal runs out."""
-        until = await self.guarding.leave()
+        """Say goodbye in order: the guards keep the jobs until the last renewal runs out.
+
+        A service that is on its way back is not kept waiting: the guards take it up at once.
+        """
+        until = await self.guarding.leave(hand_over=self.lending.returning)
         await self.running.look_once()
         jobs = tuple(f"{run} on {node}" for run, node in self.recorder.experiment.running_jobs)
         if jobs:
@@ -101,34 +130,37 @@ class Conductor:
     async def _lab_until_stopped(self, keeper: asyncio.Task[Any]) -> str | None:
         """The lab; returns why it was stopped early, or None. The service is given back in every case.
 
-        Nothing of the lab goes on once the way back has begun.
+        Nothing of the lab goes on once the way back has begun, be it in an earlier console.
         """
+        over = self.lending.lab_over if self._restore_wish is None else self._restore_wish
+        if over is not None:
+            await self._end_jobs(over)
+            return over or None
         self._work = asyncio.create_task(self._lab(), name="lab")
         try:
             await asyncio.wait({self._work, keeper}, return_when=asyncio.FIRST_COMPLETED)
             if keeper.done():
                 keeper.result()
-            await self._work
-        except WalkStopped as wish:
-            return wish.reason
-        except asyncio.CancelledError:
-            if self._restore_wish is None:
-                raise
+            if not self._work.cancelled():
+                self._work.result()
+                return None
+            assert self._restore_wish is not None  # nothing else cancels the lab alone
             await self._end_jobs(self._restore_wish)
             return self._restore_wish
+        except WalkStopped as wish:
+            return wish.reason
         except LabError as error:
             await _end(self._work)
             await self._after_error(error)
             raise
         finally:
             await _end(self._work)
-        return None
 
     async def _lab(self) -> None:
         experiment = self.recorder.experiment
         if not experiment.prerequisites:
             await prerequisites.check(self.recorder, self.crew)
-        await self.lending.borrow()
+        await with_contact(self.crew, self.lending.borrow)
         await self.guarding.phase("training")
         verdict = await Walk(
             self.recorder, StepRunner(self.recorder, self.crew, self.running), self.decisions
@@ -179,11 +211,14 @@ class Conductor:
         await self._sealed.wait()
 
     async def _end_jobs(self, reason: str) -> None:
-        """End every job of the experiment, and the open run with them."""
+        """End every job of the experiment, and the open run with them.
+
+        Where that can't be done it is noted: the restore on that node ends them before it starts the service.
+        """
         for member in self.crew.values():
             try:
                 await agent.end_jobs(member.node, self.recorder.experiment.name)
-            except NodeError as error:
+            except LabError as error:
                 self.recorder.note(error.render(), node=member.name, level="error")
         open_run = self.recorder.experiment.current_run
         if open_run is not None:
@@ -196,9 +231,10 @@ class Conductor:
         self.recorder.note(error.render(), level="error")
         if not self.lending.owed and not isinstance(error, LeaseOver):
             return
+        self.lending.announce_return(error.what)
         try:
             await self._end_jobs(error.what)
-            await self.lending.give_back()
+            await with_contact(self.crew, self.lending.give_back)
         except LabError as second:
             words = f"{second.render()}\n  the guard on the node restores the service when its lease runs out"
             self.recorder.note(words, level="error")

@@ -25,6 +25,8 @@ SECONDS_APART = 5.0
 """Between one node's restore by its guard and the next."""
 LEAVING_SECONDS = 24 * 3600.0
 """Lease left behind by a console that ends in order when no window limits it."""
+HAND_OVER_SECONDS = 1.0
+"""Lease left behind when the service is already on its way back: the guards take that up at once."""
 
 
 def require_time(node: str, status: GuardStatus) -> None:
@@ -89,9 +91,13 @@ class Guarding:
             for member in self._crew.values()
         )
 
-    async def leave(self) -> datetime:
-        """The last renewal, before the console ends with jobs running. Returns when the first one ends."""
-        seconds = min(self._window_left() or LEAVING_SECONDS, LEAVING_SECONDS)
+    async def leave(self, *, hand_over: bool = False) -> datetime:
+        """The last renewal, before the console ends with jobs running. Returns when the first one ends.
+
+        `hand_over`: the guards bring the service back now and not when the window ends.
+        """
+        longest = HAND_OVER_SECONDS if hand_over else LEAVING_SECONDS
+        seconds = min(self._window_left() or longest, longest)
         await together(self._renew_last(member, seconds) for member in self._crew.values())
         ends = [node.lease_until for node in self._recorder.experiment.nodes.values() if node.lease_until]
         return min(ends, default=self._recorder.now())

@@ -20,6 +20,7 @@ FREE = ("stopped",)
 BORROWED = ("memory free", "held by driver", "not released")
 """Of a node: nothing more is stopped there."""
 BACK = ("healthy", "nothing to restore")
+RETURNING = ("restoring", "not healthy")
 
 
 class Lending:
@@ -35,6 +36,25 @@ class Lending:
     def owed(self) -> bool:
         """The service was stopped by this experiment and is not proven healthy since."""
         return self._recorder.experiment.service.owed
+
+    @property
+    def returning(self) -> bool:
+        """It is owed, and its way back has begun."""
+        return self.owed and self._recorder.experiment.service.state in RETURNING
+
+    @property
+    def lab_over(self) -> str | None:
+        """Why the lab was over when the way back began, empty when it was done; None while it is not over."""
+        over = self._recorder.experiment.service.details.get("lab_over")
+        return over if isinstance(over, str) else None
+
+    def announce_return(self, words: str, *, lab_over: str | None = None) -> None:
+        """Note that an owed service is to come back, before anything is done about it.
+
+        With `lab_over` a later console, too, only brings it back, and does not take up the lab again.
+        """
+        if self.owed:
+            self._say("restoring", words, details={} if lab_over is None else {"lab_over": lab_over})
 
     async def borrow(self) -> None:
         """Inspect and stop the service on its nodes, head first, and prove that the memory is free.
@@ -71,17 +91,17 @@ class Lending:
                 next_step="the same command once more stops the service anew; or begin a new experiment",
             )
 
-    async def give_back(self) -> bool:
+    async def give_back(self, *, again: bool = False) -> bool:
         """Bring the service back, workers first, and prove it healthy. Returns whether it is.
 
-        A start that failed is never repeated blindly: it is a decision.
+        A start that failed is never repeated blindly: it is a decision, which `again` says was made.
         """
         if isinstance(self._recorder.experiment.profile.service, NoService) or not self.owed:
             return True
         records = self._recorded()
         healthy = True
         for node in self._nodes():
-            healthy = await self._restore(node, records[node]) and healthy
+            healthy = await self._restore(node, records[node], again) and healthy
         if healthy:
             self._say("healthy", "answers as before on every node")
         else:
@@ -173,8 +193,8 @@ class Lending:
             )
         return choice == "cut off"
 
-    async def _restore(self, node: str, record: ServiceRecord) -> bool:
-        again, accept_held = False, False
+    async def _restore(self, node: str, record: ServiceRecord, again: bool) -> bool:
+        accept_held = False
         while True:
             self._say("restoring", _words(record, "start"), node)
             outcome, times = await self._start(node, record, again=again, accept_held=accept_held)

@@ -55,7 +55,7 @@ class Session(Protocol):
         """End a run's jobs on all nodes."""
 
     async def restore_now(self, reason: str) -> None:
-        """End the lab's jobs and bring the service back."""
+        """End the lab's jobs and bring the service back; after the lab's end it returns once that is done."""
 
     async def leave(self) -> None:
         """End the console in order; jobs go on."""

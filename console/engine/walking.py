@@ -26,6 +26,7 @@ from console.engine.crew import Member
 from console.engine.decisions import Decisions
 from console.engine.recorder import Recorder
 from console.engine.steps import Done, StepRunner
+from console.engine.together import together
 
 OVERRUN_SECONDS = 30.0
 """What a step may take beyond its limit, for its processes to be ended on the node."""
@@ -159,11 +160,9 @@ class Walk:
                     self._ended(item, step, member, outcome, 0.0, Done({}, error=why), ())
                 outcomes.append((step, outcome, why))
                 continue
-            results = await asyncio.gather(
-                *(
-                    self._step(item, step, member, min(left, step.timeout_seconds))
-                    for member in self.steps.members(step)
-                )
+            results = await together(
+                self._step(item, step, member, min(left, step.timeout_seconds))
+                for member in self.steps.members(step)
             )
             outcomes.extend((step, outcome, why) for outcome, why in results)
         return outcomes

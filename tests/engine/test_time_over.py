@@ -4,41 +4,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.borrowed_lab import CHECKLIST, home_of, profile_with, serving
+from support.borrowed_lab import CHECKLIST, a_job_runs, home_of, left, profile_with, serving, started
 from support.docker_engine import Standin
 from support.local_node import LocalNode
 from support.processes import is_alive, processes_with
-from support.waiting import until
 from support.window import brought_back, healthy
 
 from console.cli import service
 from console.core.errors import LeaseOver, ServiceError
 from console.core.plan.launch import Launch
-from console.core.record.events import JobStarted
-from console.engine.recorder import Recorder
 from console.engine.running import RunRequest
 from console.nodes.agent import guard_account, renew_lease
-
-
-def started(recorder: Recorder) -> list[str]:
-    """The run of every job that was started, in order."""
-    events = recorder.journal.events()
-    return [event.run for _, event in events if isinstance(event, JobStarted) and event.run is not None]
-
-
-async def a_job_runs(recorder: Recorder) -> tuple[str, int]:
-    """The first run of the matrix and the pid of its job, once it is under way."""
-    await until(lambda: recorder.experiment.running_jobs, "a job runs", 60)
-    ((run, node),) = recorder.experiment.running_jobs
-    pid = recorder.experiment.runs[run].jobs[node].pid
-    assert pid is not None
-    return run, pid
-
-
-async def left(conducting: "asyncio.Task[str]") -> None:
-    """The console is gone, without a goodbye."""
-    conducting.cancel()
-    await asyncio.wait({conducting})
 
 
 async def test_the_lease_ends_while_the_console_is_awake_and_connected(

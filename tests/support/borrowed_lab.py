@@ -1,12 +1,16 @@
 """An embedded lab whose nodes serve something before the lab borrows them, with a stand-in for training."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from console.cli.files import shipped
+from console.core.record.events import JobStarted
+from console.engine.recorder import Recorder
 from support.docker_engine import Standin
 from support.local_node import LocalNode
+from support.waiting import until
 from support.window import ready
 
 NODES = ("node-a", "node-b")
@@ -62,3 +66,24 @@ async def serving(standins: Mapping[str, Standin], folder: Path) -> None:
             args=standin.process_argv(),
         )
         await ready(standin)
+
+
+def started(recorder: Recorder) -> list[str]:
+    """The run of every job that was started, in order."""
+    events = recorder.journal.events()
+    return [event.run for _, event in events if isinstance(event, JobStarted) and event.run is not None]
+
+
+async def a_job_runs(recorder: Recorder) -> tuple[str, int]:
+    """The first run of the matrix and the pid of its job, once it is under way."""
+    await until(lambda: recorder.experiment.running_jobs, "a job runs", 60)
+    ((run, node),) = recorder.experiment.running_jobs
+    pid = recorder.experiment.runs[run].jobs[node].pid
+    assert pid is not None
+    return run, pid
+
+
+async def left(conducting: "asyncio.Task[str]") -> None:
+    """The console is gone, without a goodbye."""
+    conducting.cancel()
+    await asyncio.wait({conducting})
