@@ -120,7 +120,7 @@ class Journal:
             rows = self._db.execute(
                 "SELECT seq, body FROM events WHERE seq > ? AND kind = coalesce(?, kind) ORDER BY seq",
                 (after, kind),
-            )
+            ).fetchall()  # a reader that pauses half way would keep a console from opening or closing
             for seq, body in rows:
                 yield seq, parse_event(body)
         except ValidationError as error:
@@ -176,13 +176,18 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
     """Raises `sqlite3.Error`."""
-    uri = path.resolve().as_uri()
+    path = path.resolve()
+    uri = path.as_uri()
     try:
         return _connected(f"{uri}?mode=ro")
     except sqlite3.OperationalError:
+        if _filled(path, "-journal"):
+            # a console was killed on its way into or out of WAL: only a writer may roll that back
+            _connected(f"{uri}?mode=rw").close()
+            return _connected(f"{uri}?mode=ro")
         # WAL needs files beside it, which a read-only folder refuses. `immutable` does without them, and
         # without what they hold.
-        if _holds_more(path):
+        if _filled(path, "-wal"):
             raise
         return _connected(f"{uri}?immutable=1")
 
@@ -197,10 +202,10 @@ def _connected(uri: str) -> sqlite3.Connection:
     return db
 
 
-def _holds_more(path: Path) -> bool:
-    """Whether the files beside it hold something that the journal itself lacks."""
-    beside = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
-    return any(file.exists() and file.stat().st_size for file in beside)
+def _filled(path: Path, suffix: str) -> bool:
+    """Whether a file beside the journal holds something that the journal itself lacks."""
+    beside = path.with_name(path.name + suffix)
+    return beside.exists() and beside.stat().st_size > 0
 
 
 def _examine(path: Path, read_only: bool) -> None:

@@ -203,6 +203,54 @@ def test_a_journal_left_in_wal_mode_with_nothing_beside_it_can_be_read(folder: P
     assert [file.name for file in folder.iterdir()] == [FILE]
 
 
+HALF_WAY = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size=1")
+db.execute("BEGIN")
+db.execute("UPDATE events SET body = 'half-written' || body")
+db.execute("CREATE TABLE spilled AS SELECT zeroblob(2000000)")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""Writes to the file itself, and is killed before it is done: `-journal` holds the way back."""
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_console_killed_while_it_closed_left_a_journal_that_opens(folder: Path, read_only: bool) -> None:
+    with Journal(folder) as journal:
+        for number in range(40):
+            journal.append(noted(str(number)))
+    killed = subprocess.run([sys.executable, "-c", HALF_WAY, str(folder / FILE)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (folder / f"{FILE}-journal").stat().st_size
+    with Journal(folder, read_only=read_only) as journal:
+        assert [event.words for _, event in journal.events()] == [str(number) for number in range(40)]
+    assert words(folder) == [str(number) for number in range(40)]
+
+
+def test_a_reader_that_pauses_keeps_no_console_out(folder: Path) -> None:
+    with Journal(folder) as journal:
+        for number in range(40):
+            journal.append(noted(str(number)))
+    with Journal(folder, read_only=True) as reader:
+        paused = reader.events()
+        assert next(paused)[0] == 1
+        with Journal(folder) as writer:
+            writer.append(noted("40"))
+        assert len(list(paused)) == 39
+    assert len(words(folder)) == 41
+
+
+def test_a_journal_behind_a_link_is_read_whole_or_not_at_all(folder: Path) -> None:
+    kill_a_writer(folder)
+    (folder / f"{FILE}-shm").unlink()
+    link = folder / "link"
+    link.mkdir()
+    (link / FILE).symlink_to(folder / FILE)
+    with unwritable(folder), pytest.raises(JournalError, match="can't be opened"):
+        read_journal(link)
+
+
 def test_a_folder_that_is_only_readable_is_not_worked_on(folder: Path) -> None:
     with unwritable(folder), pytest.raises(JournalError, match="can't be worked on"), ExperimentLock(folder):
         pass
