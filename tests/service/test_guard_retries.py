@@ -24,7 +24,7 @@ from support.window import (
     words,
 )
 
-from console.core.plan.custody import GuardSpec, GuardStatus
+from console.core.plan.custody import GuardSpec, GuardStatus, ServiceRecord
 from console.core.plan.service import CommandService, DockerService, NoService
 from console.nodes.agent import end_guard, guard_account, guard_status, renew_lease, start_guard
 from console.nodes.service import inspect, restore, stop
@@ -203,25 +203,39 @@ async def test_a_start_that_failed_is_the_end_of_it(
     assert (await words(node)).count("starting") == 1
 
 
-async def test_a_console_relieves_a_guard_that_waits_for_its_next_try(
-    standin: Standin, node: LocalNode, command_spec: Command
-) -> None:
-    spec = command_spec()
+async def waiting_for_hours(node: LocalNode, spec: CommandService) -> tuple[GuardStatus, ServiceRecord]:
+    """A guard whose lease is over, and whose way back was blocked at its first try."""
     record = await start_by_hand(node, spec)
-    first = await start_guard(node, spec_of(retry_seconds=600), spec)
+    status = await start_guard(node, spec_of(retry_seconds=600), spec)
     await stop(node, spec, record, experiment=EXPERIMENT)
     noted = node.home / ".lab" / EXPERIMENT / "guard" / "service.json"
     aside = noted.rename(noted.with_suffix(".aside"))
     await end_lease(node)
     await until_told(node, "the service is not back yet")
     aside.rename(noted)
+    return status, record
 
+
+async def test_a_console_relieves_a_guard_that_waits_for_its_next_try(
+    standin: Standin, node: LocalNode, command_spec: Command
+) -> None:
+    spec = command_spec()
+    first, record = await waiting_for_hours(node, spec)
     second = await start_guard(node, spec_of(), spec)
     assert second.alive
     assert second.pid != first.pid
     assert second.lease.state == "held"
     assert (await restore(node, spec, record, experiment=EXPERIMENT)).state == "healthy"
     assert not (await end_guard(node, EXPERIMENT, holder="tests")).alive
+
+
+async def test_a_guard_that_waits_ends_when_a_console_proves_the_service(
+    standin: Standin, node: LocalNode, command_spec: Command
+) -> None:
+    spec = command_spec()
+    _, record = await waiting_for_hours(node, spec)
+    assert (await restore(node, spec, record, experiment=EXPERIMENT)).state == "healthy"
+    assert "restore: healthy" in (await brought_back(node)).detail
 
 
 async def test_a_thread_that_cannot_be_started_is_tried_again(

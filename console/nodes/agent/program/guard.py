@@ -62,7 +62,7 @@ class Guard:
         self._file: samples.SampleFile | None = None
         self._restoring = False
         self._finale: threading.Thread | None = None
-        self._pause = float(self._spec["retry_seconds"])
+        self._first_pause = float(self._spec["retry_seconds"])
         self._jobs = samples.Jobs({}, {})
         self._apps: dict[int, int | None] = {}
         self._taken: deque[Doc] = deque(maxlen=_UNWRITTEN_SAMPLES)
@@ -190,15 +190,24 @@ class Guard:
 
     def _until_back(self) -> None:
         """One try after another, with a pause in between, until there is nothing left that a try could do."""
-        pause = self._pause
+        pause = self._first_pause
         while not self._ending:
             obstacle = self._try_to_bring_back()
             if not self._ending:
                 self._note(
                     "the service is not back yet", f"{obstacle}; tried again in {pause:.0f} s", waiting=True
                 )
-                self._wait_unless_ended(pause)
+                self._wait_for_next_try(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _wait_for_next_try(self, seconds: float) -> None:
+        """Shorter when a console proves the service meanwhile: then the next look ends the guard."""
+        owed = self._folder.state().get("service_touched")
+        deadline = time.monotonic() + seconds
+        while not self._ending and time.monotonic() < deadline:
+            if owed and self._folder.state().get("service_touched") is False:
+                return
+            self._wake.wait(min(_LOOK_SECONDS, seconds))
 
     def _try_to_bring_back(self) -> str:
         """What stands in the way; when nothing more is to be done the guard is told to end."""
