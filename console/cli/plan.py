@@ -11,8 +11,8 @@ from console.core.ledger.classic import classic_account
 from console.core.ledger.of_lab import architecture_of, prediction_of
 from console.core.plan.align import CHECKS
 from console.core.plan.checklist import parse_checklist
-from console.core.plan.launch import check_fit
-from console.core.plan.matrix import Configuration, Matrix, effective_settings, guard
+from console.core.plan.launch import check_fit, check_matrices
+from console.core.plan.matrix import Configuration, Matrix, effective_settings
 from console.core.plan.profile import Profile
 from console.engine.duration import BASIS, LabTime, RunTime, lab_time
 from console.engine.forecast import forecast, lint_launches
@@ -27,9 +27,7 @@ def plan(
     """Prerequisites, commands per node, ledger, time and lint; exit 1 when lint finds an error."""
     files = read_lab(profile)
     lab = files.profile
-    for matrix in (lab.matrix, lab.degraded_matrix):
-        if matrix is not None:
-            guard(matrix, lab.settings)
+    check_matrices(lab)
     configs = [lab.configuration(name) for name in chosen(only)] or list(lab.matrix.configurations)
     checklist = parse_checklist(files.checklist_text, file=lab.checklist)
     time = lab_time(lab, configs, checklist, parse_window(window))

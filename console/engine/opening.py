@@ -10,7 +10,7 @@ from pathlib import Path
 
 from console import __version__
 from console.core.errors import InputError
-from console.core.plan.matrix import guard
+from console.core.plan.launch import check_matrices
 from console.core.plan.profile import Profile, Window, parse_profile
 from console.core.record.events import ExperimentOpened
 from console.core.record.folding import fold
@@ -63,7 +63,7 @@ def open_recorder(
             return recorder
         journal.close()
     profile = files.profile
-    guard(profile.matrix, profile.settings)
+    check_matrices(profile)
     for config in only:
         profile.configuration(config)
     opened = ExperimentOpened(

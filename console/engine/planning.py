@@ -4,7 +4,7 @@ from typing import Literal
 
 from console.core.errors import NodeError
 from console.core.ledger.of_lab import prediction_of
-from console.core.plan.launch import plan_launches
+from console.core.plan.launch import kept_by, plan_launches
 from console.core.plan.matrix import Configuration, Mode, Settings, effective_settings
 from console.core.plan.profile import Profile, Smoke
 from console.core.record.predictions import planned_figures
@@ -66,7 +66,7 @@ async def smoke_run(
     """The checklist's short run on the first node. Raises `InputError`, `NodeError`."""
     smoke, mode = smoke_of(profile, which)
     run = f"smoke-{which}-{attempt}"
-    settings = smoke_settings(profile, smoke)
+    settings = smoke_settings(profile, smoke, mode)
     config = Configuration(id=f"smoke-{which}", title=f"smoke {which}", mode=mode, varies="nothing")
     return RunRequest(
         id=run,
@@ -93,10 +93,10 @@ def smoke_of(profile: Profile, which: Literal["ordinary", "megatron"]) -> tuple[
     return (profile.smoke_ordinary, "swift") if which == "ordinary" else (profile.smoke_megatron, "megatron")
 
 
-def smoke_settings(profile: Profile, smoke: Smoke) -> Settings:
-    """The lab's settings with the short run's own. Raises `InputError`."""
-    config = Configuration(id="smoke", title="smoke", mode="swift", varies="nothing", settings=smoke.settings)
-    return effective_settings(profile.settings, config)
+def smoke_settings(profile: Profile, smoke: Smoke, mode: Mode) -> Settings:
+    """The lab's settings with the short run's own, as its mode can keep them. Raises `InputError`."""
+    config = Configuration(id="smoke", title="smoke", mode=mode, varies="nothing", settings=smoke.settings)
+    return kept_by(mode, effective_settings(profile.settings, config))
 
 
 async def master_port(profile: Profile, crew: Crew) -> int:

@@ -215,7 +215,7 @@ class StepRunner:
     async def _infer(self, member: Member, limit: float) -> Done:
         run = self._last_smoke("megatron") or self._last_smoke("ordinary")
         assert run is not None
-        smoke, _ = smoke_of(self.profile, "megatron" if "megatron" in run.id else "ordinary")
+        smoke, mode = smoke_of(self.profile, "megatron" if "megatron" in run.id else "ordinary")
         model, dataset = smoke.model or self.profile.model, smoke.dataset or self.profile.dataset
         checkpoint = await self._checkpoint(member, run.id)
         result = f"{member.places['home']}/.lab/{self.recorder.experiment.name}/{run.id}/infer.jsonl"
@@ -224,7 +224,7 @@ class StepRunner:
             model=model,
             prompt_source=dataset.sources[0],
             result_path=result,
-            dtype=smoke_settings(self.profile, smoke).dtype,
+            dtype=smoke_settings(self.profile, smoke, mode).dtype,
             adapter=self.profile.settings.tuner == "lora",
         )
         filled = [fill(part, member.places) for part in argv]

@@ -46,7 +46,7 @@ def smoke(profile: Profile, which: Literal["ordinary", "megatron"]) -> Launch:
         places=places_on_paper(profile, "smoke"),
         model=run.model,
         dataset=run.dataset,
-        settings=smoke_settings(profile, run),
+        settings=smoke_settings(profile, run, mode),
     )[0]
 
 

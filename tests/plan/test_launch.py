@@ -4,7 +4,7 @@ import pytest
 
 from console.cli.files import shipped
 from console.core.errors import InputError
-from console.core.plan.launch import Launch, check_fit, fill, plan_launches
+from console.core.plan.launch import Launch, check_fit, check_matrices, fill, kept_by, plan_launches
 from console.core.plan.matrix import Configuration, Mode, Settings
 from console.core.plan.profile import Profile, parse_profile
 
@@ -117,6 +117,24 @@ def test_a_setting_that_the_mode_cannot_keep(mode: Mode, settings: Settings, wor
     config = Configuration(id="E0", title="x", mode=mode, varies="nothing")
     with pytest.raises(InputError, match=words):
         check_fit(config, settings)
+
+
+def test_a_short_run_takes_the_nearest_that_its_mode_can_keep() -> None:
+    odd = Settings(epochs=0.5, dtype="float32", recompute="selective")
+    megatron, swift = kept_by("megatron", odd), kept_by("swift", odd)
+    assert (megatron.epochs, megatron.dtype, megatron.recompute) == (1, "bfloat16", "selective")
+    assert (swift.epochs, swift.dtype, swift.recompute) == (0.5, "float32", "full")
+
+
+def test_the_degraded_path_is_looked_at_before_anything_runs() -> None:
+    profile = lab("spark-pair")
+    assert profile.degraded_matrix is not None
+    check_matrices(profile)
+    selective = profile.model_copy(
+        update={"settings": profile.settings.model_copy(update={"recompute": "selective"})}
+    )
+    with pytest.raises(InputError, match="D0: recompute selective"):
+        check_matrices(selective)
 
 
 def test_placeholder_without_a_value() -> None:

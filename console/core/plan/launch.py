@@ -6,9 +6,10 @@ process per node; node order is rank order, and the first node is the rendezvous
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from console.core.errors import InputError
-from console.core.plan.matrix import Configuration, Flag, Settings, effective_settings
+from console.core.plan.matrix import Configuration, Flag, Mode, Settings, effective_settings, guard
 from console.core.plan.profile import Dataset, ModelSpec, NodeSpec, Profile
 from console.core.plan.topology import ParallelSizes, derive, micro_batches
 
@@ -65,6 +66,16 @@ def plan_launches(
     )
 
 
+def check_matrices(profile: Profile) -> None:
+    """Hold both matrices, also that of the degraded path, to what can be launched. Raises `InputError`."""
+    for matrix in (profile.matrix, profile.degraded_matrix):
+        if matrix is None:
+            continue
+        guard(matrix, profile.settings)
+        for config in matrix.configurations:
+            check_fit(config, effective_settings(profile.settings, config))
+
+
 def check_fit(config: Configuration, settings: Settings) -> int:
     """Micro-batches that one data-parallel rank works through in a step.
 
@@ -79,6 +90,19 @@ def check_fit(config: Configuration, settings: Settings) -> int:
     )
     topology = derive(config.nodes, sizes)
     return micro_batches(settings.global_batch, settings.micro_batch, topology.dp)
+
+
+def kept_by(mode: Mode, settings: Settings) -> Settings:
+    """The settings with the nearest that the mode can keep, for runs whose figures nobody uses."""
+    if mode == "swift":
+        return settings.model_copy(update={"recompute": "full"} if settings.recompute == "selective" else {})
+    epochs = settings.epochs
+    return settings.model_copy(
+        update={
+            "dtype": "bfloat16" if settings.dtype == "float32" else settings.dtype,
+            "epochs": None if epochs is None else float(ceil(epochs)),
+        }
+    )
 
 
 def _check_mode(config: Configuration, settings: Settings) -> None:
@@ -116,7 +140,7 @@ def fill(text: str, places: Mapping[str, str]) -> str:
     return text
 
 
-def _program(mode: str) -> tuple[str, ...]:
+def _program(mode: Mode) -> tuple[str, ...]:
     module = "swift.cli.main" if mode == "swift" else "swift.cli._megatron.main"
     return ("{python}", "-m", module, "sft")
 
