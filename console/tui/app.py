@@ -24,13 +24,14 @@ from console.tui.messages import ExperimentChanged, WishGranted, WishRefused, Wo
 from console.tui.next_action import hypotheses_due
 from console.tui.paint import OnlyPrintable, say
 from console.tui.readings import Readings
-from console.tui.screens.base import LEAST_CELLS, LEAST_ROWS, WIDE, LabScreen
+from console.tui.screens.base import WIDE, LabScreen
 from console.tui.screens.checklist import ChecklistScreen
 from console.tui.screens.ledger import LedgerScreen
 from console.tui.screens.record import RecordScreen
 from console.tui.screens.runs import RunsScreen
 from console.tui.screens.summary import SummaryScreen
 from console.tui.screens.window import WindowScreen
+from console.tui.size import LEAST_CELLS, LEAST_ROWS, can_be_asked
 from console.tui.theme import ANSI, THEME
 from console.tui.widgets.confirm import ConfirmPanel, QuitPanel
 from console.tui.widgets.decision_panel import Answer, DecisionPanel
@@ -188,6 +189,9 @@ class LabApp(App[Left]):
 
     async def _call(self, call: str) -> None:
         await self.run_action(call, default_namespace=self.lab_screen)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return can_be_asked(action, self.size)
 
     def action_show(self, name: ScreenName) -> None:
         """Go to a screen; panels that are open are put off, a decision only while no reason is typed."""

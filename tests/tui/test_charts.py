@@ -59,6 +59,16 @@ def test_a_loss_that_became_nan_is_marked_with_its_step(folder: Path) -> None:
     assert chart.gap_words == "2 not finite, first at step 62"
 
 
+@pytest.mark.parametrize("loss", [1e308, -1e308])
+async def test_a_loss_at_the_end_of_the_numbers_ends_no_screen(
+    opened: Opener, folder: Path, loss: float
+) -> None:
+    session = story(folder)
+    session.happen(logged(62, loss))
+    async with opened(session, screen="runs") as (_, app, _seen):
+        assert "62/93" in screen_text(app)
+
+
 def test_step_time_is_the_difference_not_the_printed_mean(folder: Path) -> None:
     steps = story(folder).experiment.runs["E1-1"].steps
     seconds = charts.step_interval_seconds(steps)

@@ -8,7 +8,7 @@ from support.waiting import until
 
 from console.tui.actions import SCREENS
 from console.tui.app import LabApp
-from console.tui.screens.base import LEAST_CELLS, LEAST_ROWS
+from console.tui.size import LEAST_CELLS, LEAST_ROWS
 from console.tui.widgets.timebox import window_bar
 from console.tui.words import Words
 from tui.conftest import Opener
@@ -42,6 +42,23 @@ async def test_a_panel_gives_way_too_and_comes_back(opened: Opener, folder: Path
         await until(lambda: said(app) == "too small: needs 40x12, has 30x8", "what it needs")
         await pilot.resize_terminal(80, 24)
         await until(lambda: "half" in screen_text(app), "the form with what was typed")
+
+
+async def test_nobody_decides_what_cannot_be_seen(opened: Opener, folder: Path) -> None:
+    session = story(folder)
+    async with opened(session, size=(30, 8)) as (pilot, _, _seen):
+        for keys in ("sy", "Ry", ["ctrl+r", "y"]):
+            await pilot.press(*keys)
+            await pilot.pause()
+        assert session.asked == []
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("R")
+        await pilot.resize_terminal(30, 8)
+        await pilot.press("y")
+        assert session.asked == [], "not in a panel either"
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("y")
+        await until(lambda: bool(session.asked), "the restore that can be seen")
 
 
 @pytest.mark.parametrize("screen", SCREENS)

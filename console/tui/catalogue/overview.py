@@ -28,7 +28,7 @@ OVERVIEW = {
     "checklist.walk": ("walk", "全程"),
     "checklist.of": ("of", "共"),
     "checklist.verdict": ("verdict", "结论"),
-    "checklist.so_far": ("verdict so far", "目前结论"),
+    "checklist.so_far": ("at best", "至多"),
     "checklist.box": ("box", "时间盒"),
     "checklist.box_left": ("left", "剩余"),
     "checklist.why": ("why it matters", "为何重要"),

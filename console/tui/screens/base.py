@@ -15,6 +15,7 @@ from console.tui import figures
 from console.tui.actions import GLOBAL, LOCAL, Action, ScreenName, possible
 from console.tui.next_action import next_action
 from console.tui.paint import cut, plain, say
+from console.tui.size import LEAST_CELLS, LEAST_ROWS, can_be_asked, too_small
 from console.tui.widgets.timebox import window_bar
 from console.tui.words import Words
 
@@ -28,8 +29,6 @@ LEASE_LOW = 0.4
 
 WIDE = 110
 """Cells from which on there is room for whole words."""
-LEAST_CELLS, LEAST_ROWS = 40, 12
-"""On a smaller terminal a screen would be broken: it says so instead."""
 
 
 class LabScreen(Screen[None]):
@@ -64,11 +63,14 @@ class LabScreen(Screen[None]):
         """Bring all widgets up to `experiment`; called at most ten times a second, in sight only."""
         raise NotImplementedError
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return can_be_asked(action, self.app.size)
+
     def redraw(self) -> None:
         """Draw the whole screen anew from the session."""
         if not self._composed or not self.app.is_running or not self.size.width:
             return
-        if self.size.width < LEAST_CELLS or self.size.height < LEAST_ROWS:
+        if too_small(self.size):
             has, needs = (f"{width}x{height}" for width, height in (self.size, (LEAST_CELLS, LEAST_ROWS)))
             self.put("too-small", say((self.words("screen.too_small", needs=needs, has=has), "bold yellow")))
             return

@@ -131,7 +131,16 @@ def so_far(experiment: Experiment) -> Verdict | None:
     if not any(state.concluded for state in states.values()):
         return None
     hoped = {i: state if state.concluded else ItemState.PASSED for i, state in states.items()}
+    if (undecided := failed_item(experiment)) is not None:
+        hoped[undecided] = ItemState.FAILED
     return verdict_of(hoped, experiment.checklist)
+
+
+def failed_item(experiment: Experiment) -> str | None:
+    """The item that failed and is not decided about."""
+    decision = experiment.open_decision
+    kind, _, rest = (decision.id if decision else "").partition(":")
+    return rest.rpartition(":")[0] if kind == "item" else None
 
 
 def item_text(item: Item, view: ItemView, now: datetime, words: Words) -> Text:
@@ -211,8 +220,11 @@ def _step_rows(item: Item, ended: StepEnded, words: Words, *, whole: bool) -> li
 
 
 def _judgement_rows(judgement: Judgement, words: Words) -> list[Text]:
-    style = {True: "green", False: "red", None: "yellow"}[judgement.passed]
-    glyph = {True: "✓", False: "✗", None: "?"}[judgement.passed]
+    """A value that was not judged stands beside the reason: there was nothing to expect of it."""
+    if judgement.passed is None:
+        row = say((f"  ? {plain(judgement.value)}: {_seen(judgement)}", "yellow"))
+        return [row, say((f"    {plain(judgement.why)}", "grey62"))]
+    style, glyph = ("green", "✓") if judgement.passed else ("red", "✗")
     row = say((f"  {glyph} {plain(judgement.value)}: {_found(judgement, words)}", style))
     why = f"    {words('checklist.why')}: {plain(judgement.why)}"
     return [row, say((why, "grey62"))]

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from console.core.record.experiment import Experiment
-from console.core.record.views import NodeView
+from console.core.record.views import ActiveFinding, NodeView
 from console.tui import figures, signs
 from console.tui.paint import chip, columns, cut, lines, plain, say
 from console.tui.readings import Reading
@@ -221,10 +221,23 @@ def findings_text(experiment: Experiment, words: Words) -> Text:
     return lines(rows)
 
 
+def _explains(experiment: Experiment, active: ActiveFinding) -> bool:
+    """Whether it may be why its run failed."""
+    run = experiment.runs.get(active.run or "")
+    return run is not None and run.outcome == "failed" and active.finding.severity == "failure"
+
+
 def finding_rows(experiment: Experiment, words: Words, run: str | None = None) -> Iterator[Text]:
-    """Findings that hold, newest first; with `run`, those of that run."""
-    for active in reversed(experiment.active_findings):
+    """Findings that hold, newest first; with `run`, those of that run.
+
+    Those of a failed run end with it, and still say why: on its screen, and while it is decided about.
+    """
+    decision = experiment.open_decision
+    about = run or (decision.id.removeprefix("run:") if decision else None)
+    for active in reversed(experiment.findings):
         if run is not None and active.run != run:
+            continue
+        if active.cleared_at is not None and not (active.run == about and _explains(experiment, active)):
             continue
         finding, said = active.finding, active.finding.said(words.lang)
         found = signs.sign(signs.FINDING, finding.severity)

@@ -3,7 +3,7 @@
 import math
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,6 +23,8 @@ from console.tui.widgets.decimate import Pieces, decimate
 LEFT, BOTTOM = 7, 1
 """Cells of the margins that hold the labels of the axes."""
 TICK_CELLS = 9
+HIGHEST = 1e300
+"""No higher value is drawn: with air above it and ticks it would leave the range of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +218,9 @@ def _between(series: Series, low: float, high: float) -> Series:
 def _pieces(series: Series, width: int, *, log: bool) -> Pieces:
     """A curve cut to the width. Single points without a value leave no mark, they were only not taken."""
     known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None or not series.points]
-    ys: Iterable[float | None] = (y for _, y in known)
-    if log:
-        ys = (y if y is None else _scaled(y, log=True) for y in ys)
-    return decimate([x for x, _ in known], list(ys), width)
+    return decimate(
+        [x for x, _ in known], [None if y is None else _scaled(y, log=log) for _, y in known], width
+    )
 
 
 def _can_be_drawn(y: float | None, *, log: bool) -> bool:
@@ -227,9 +228,9 @@ def _can_be_drawn(y: float | None, *, log: bool) -> bool:
 
 
 def _scaled(y: float, *, log: bool) -> float:
-    """The height of a value: itself, or its decimal logarithm, NaN where there is none."""
+    """The height of a value: itself, or its decimal logarithm, NaN where none can be drawn."""
     if not log:
-        return y
+        return y if abs(y) < HIGHEST else math.nan
     return math.log10(y) if y > 0 else math.nan
 
 

@@ -10,6 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from console.tui.actions import GLOBAL, SCREENS, bindings
+from console.tui.size import can_be_asked
 
 Result = TypeVar("Result")
 
@@ -89,6 +90,9 @@ class Panel(ModalScreen[Result | None], Generic[Result]):
     def _put_keys(self, keys: str) -> None:
         for line in self.query(".panel-keys").results(Static):
             line.update(Text(keys))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return can_be_asked(action, self.app.size)
 
     def action_close(self) -> None:
         self.dismiss(None)
