@@ -23,6 +23,8 @@ _THAN = re.compile(
     r"(?P<word>faster|shorter|slower|longer|快|慢)(?: step)?(?: than|于)\s*(?P<other>[A-Za-z][\w-]*)",
     re.IGNORECASE,
 )
+_OF_ANOTHER = r"\b{}\s+(?:is|will|was|would|should|gets|runs|trains|takes)\b"
+"""A sentence about another configuration than the one it was written for."""
 _BETWEEN = re.compile(r"\bbetween (\S+?) and ([\w-]+)|介于\s*(\S+?)\s*[与和]\s*([\w-]+)", re.IGNORECASE)
 
 
@@ -68,7 +70,9 @@ def _judge(config: str, text: str, rows: Mapping[str, Row], baseline: str) -> Ex
         return Expectation(config, text, "no figure", against)
     step = own.steady_step_seconds / other.steady_step_seconds
     tokens = _ratio(own.tokens_per_second, other.tokens_per_second)
-    return Expectation(config, text, _direction(text, own, other), against, step, tokens)
+    turned = any(re.search(_OF_ANOTHER.format(re.escape(name)), text) for name in named)
+    outcome = "reader" if turned else _direction(text, own, other)
+    return Expectation(config, text, outcome, against, step, tokens)
 
 
 def _judge_each(
@@ -100,6 +104,8 @@ def _between(text: str, own: Row, rows: Mapping[str, Row]) -> Outcome | None:
     known = [seconds for seconds in times if seconds is not None]
     if len(known) != 2 or own.steady_step_seconds is None:
         return "no figure"
+    if _DOUBT.search(text):
+        return "reader"
     return "agrees" if min(known) <= own.steady_step_seconds <= max(known) else "contradicted"
 
 
