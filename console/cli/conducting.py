@@ -53,6 +53,8 @@ async def conduct(wish: Wish) -> int:
         open_recorder(wish.folder, wish.files, only=wish.only, window_hours=wish.window_hours) as recorder,
     ):
         if recorder.experiment.outcome is not None:
+            print(f"{wish.folder} holds an experiment that has ended: nothing is run", file=sys.stderr)
+            print("  next: give another --out to begin a new one", file=sys.stderr)
             return _ended(recorder.experiment, wish)
         async with assembled(
             recorder.experiment.profile, wish.folder, recorder=recorder, accept_new=wish.accept_new

@@ -35,6 +35,17 @@ def unfilled_places(files: LabFiles) -> list[str]:
     return unfilled(files.profile_text, patterns)
 
 
+def require_filled_in(files: LabFiles) -> None:
+    """Raises `InputError` for a profile with places that still are as they were shipped."""
+    places = unfilled_places(files)
+    if places:
+        raise InputError(
+            f"{files.profile_file} is not filled in: {places[0]}",
+            why=f"{len(places)} such places, and nothing may be stopped by guess",
+            next_step="fill them in and take the mark off each line; lab doctor names them all",
+        )
+
+
 def read_profile(name: str) -> Profile:
     """Raises `InputError`."""
     return read_lab(name).profile

@@ -24,20 +24,25 @@ def experiments_folder() -> Path:
 def folder_to_open(files: LabFiles, out: Path | None) -> Path:
     """`out`, or the newest unfinished lab of this very profile, or a new folder.
 
-    Raises `InputError` when `out` is no folder, or one that holds something else, and when `lab service stop`
+    Raises `InputError` when `out` is no folder, or one that holds something else, and when another experiment
     holds the service.
     """
     if out is not None:
         return folder_of_its_own(out)
     profile = files.profile
-    for folder, seen in _kept(profile, f"{_service_only(profile)}*"):
-        if seen.service.owed:
-            raise _not_back(files, folder, "or run the lab in there, by that --out")
-    for folder, seen in _kept(profile, f"{profile.name}-*"):
-        unfinished = seen.outcome is None and seen.profile == profile
-        if unfinished and not folder.name.startswith(_service_only(profile)):
-            return folder
-    return _new_folder(profile.name)
+    kept = list(_kept(profile, f"{profile.name}-*"))
+    unfinished = (
+        folder
+        for folder, seen in kept
+        if seen.outcome is None
+        and seen.profile == profile
+        and not folder.name.startswith(_service_only(profile))
+    )
+    chosen = next(unfinished, None)
+    for folder, seen in kept:
+        if seen.service.owed and folder != chosen:
+            raise _not_back(files, folder, "or go on in there, by that --out")
+    return chosen or _new_folder(profile.name)
 
 
 def folder_to_stop_in(files: LabFiles) -> Path:
@@ -58,6 +63,11 @@ def folder_to_stop_in(files: LabFiles) -> Path:
 def holders(profile: Profile) -> list[Path]:
     """Kept experiments of the profile's name that stopped the service and have not seen it healthy since."""
     return [folder for folder, seen in _kept(profile, f"{profile.name}-*") if seen.service.owed]
+
+
+def unreadable(profile: Profile) -> list[Path]:
+    """Kept experiments of the profile's name of which nobody can tell whether they hold the service."""
+    return [folder for folder in _folders(f"{profile.name}-*") if _seen(folder) is None]
 
 
 def newest(profile: Profile) -> Path | None:
@@ -101,14 +111,22 @@ def _kept(profile: Profile, pattern: str) -> Iterator[tuple[Path, Experiment]]:
 
     One that can't be read is left out.
     """
-    for folder in sorted(filter(exists, experiments_folder().glob(pattern)), reverse=True):
-        try:
-            with ReadSession(folder) as session:
-                seen = session.experiment
-        except LabError:
-            continue
-        if seen.profile.name == profile.name:
+    for folder in _folders(pattern):
+        seen = _seen(folder)
+        if seen is not None and seen.profile.name == profile.name:
             yield folder, seen
+
+
+def _folders(pattern: str) -> list[Path]:
+    return sorted(filter(exists, experiments_folder().glob(pattern)), reverse=True)
+
+
+def _seen(folder: Path) -> Experiment | None:
+    try:
+        with ReadSession(folder) as session:
+            return session.experiment
+    except LabError:
+        return None
 
 
 def restore_command(files: LabFiles, folder: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from console.cli.conducting import Wish, conduct
-from console.cli.files import read_lab
+from console.cli.files import read_lab, require_filled_in
 from console.cli.kept import folder_to_open, folder_to_read
 from console.cli.options import (
     AcceptNew,
@@ -130,6 +130,7 @@ def _run(
     as_json: bool = False,
 ) -> int:
     files = read_lab(profile)
+    require_filled_in(files)
     folder = folder_to_open(files, out)
     language = known_lang(lang)
     wish = Wish(

@@ -10,7 +10,7 @@ import typer
 
 from console.cli.conducting import printer
 from console.cli.files import read_lab
-from console.cli.kept import folder_of_its_own, folder_to_stop_in, holders, newest
+from console.cli.kept import folder_of_its_own, folder_to_stop_in, holders, newest, unreadable
 from console.cli.options import ProfileName
 from console.cli.telling import told
 from console.core.errors import InputError
@@ -131,13 +131,19 @@ def _given(out: Path | None) -> Path | None:
 
 
 def _holder(profile: Profile) -> Path | None:
-    """The kept experiment that holds the service. Raises `InputError` when more than one does."""
+    """The kept experiment that holds the service. Raises `InputError` when more than one does, or may."""
     found = holders(profile)
     if len(found) > 1:
         raise InputError(
             f"{len(found)} experiments stopped the service and have not seen it healthy since",
             why=", ".join(map(str, found)),
             next_step="give one of them with --out",
+        )
+    if not found and (hidden := unreadable(profile)):
+        raise InputError(
+            "it can't be told whether a kept experiment holds the service",
+            why=f"not to be read: {', '.join(map(str, hidden))}",
+            next_step="see what `lab export` says of them; on the machines the guards bring the service back",
         )
     return found[0] if found else None
 

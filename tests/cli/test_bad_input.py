@@ -92,3 +92,11 @@ def test_full_disk_is_no_bad_input(number: int, code: int, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "mkdir", fail)
     result = lab("run", "embedded", "--out", "anywhere")
     assert (result.exit_code, os.strerror(number) in result.stderr) == (code, True)
+
+
+def test_a_profile_that_is_not_filled_in_runs_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "lab"
+    result = CliRunner().invoke(app, ["run", "spark-pair", "--out", str(folder)])
+    assert result.exit_code == 2, result.output
+    assert "spark-pair.yaml is not filled in: line " in result.stderr
+    assert not folder.exists()

@@ -18,10 +18,12 @@ from console.cli import service
 from console.cli.files import read_lab, shipped
 from console.cli.kept import experiments_folder, folder_to_open, folder_to_stop_in
 from console.cli.main import app
+from console.core.errors import InputError
 from console.core.record.events import ServiceChanged
 from console.engine import returning
 from console.engine.crew import assembled
 from console.engine.opening import open_recorder
+from console.journal.journal import FILE
 from console.journal.lock import ExperimentLock
 
 SERVICE = """service:
@@ -146,6 +148,25 @@ def test_a_profile_that_was_edited_since_does_not_hide_the_experiment(profile: P
     result = CliRunner().invoke(app, ["service", "status", str(profile)])
     assert result.exit_code == 3, result.output
     assert f"experiment: {folder}\n" in result.stdout
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_new_lab_is_refused_while_an_older_one_holds_the_service(profile: Path) -> None:
+    folder = begun(profile, "embedded-20260101-000000", *STOPPED)
+    text = profile.read_text(encoding="utf-8")
+    profile.write_text(text.replace(WINDOW, "window: {hours: 5}"), encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(f"{folder} stopped the service")):
+        folder_to_open(read_lab(str(profile)), None)
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_experiment_that_cannot_be_read_may_hold_the_service(profile: Path) -> None:
+    folder = begun(profile, "embedded-20260101-000000", *STOPPED)
+    (folder / FILE).write_bytes(b"SQLite format 3\0" + b"damaged" * 100)
+    result = CliRunner().invoke(app, ["service", "restore", str(profile)])
+    assert result.exit_code == 2, result.output
+    assert "it can't be told" in result.stderr
+    assert str(folder) in result.stderr
 
 
 def test_an_experiment_of_another_profile_is_refused(profile: Path, tmp_path: Path) -> None:

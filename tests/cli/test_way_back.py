@@ -60,6 +60,7 @@ def test_a_lab_that_ended_without_its_service_says_how_to_bring_it_back(tmp_path
             journal.append(event)
     result = CliRunner().invoke(app, ["run", str(profile), "--out", str(folder)])
     assert result.exit_code == 3, result.output
+    assert f"{folder} holds an experiment that has ended: nothing is run" in result.stderr
     assert "the service is not back" in result.stderr
     assert "crashed: exit status 1" in result.stderr
     (told,) = [line for line in result.stderr.splitlines() if "service restore" in line]
