@@ -97,7 +97,6 @@ def sheet_csv(experiment: Experiment) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([_cell(name, redactor) for name in head])
     writer.writerows(lines)
-    writer.writerow([f"redactions: {redactor.count}"])
     return out.getvalue()
 
 

@@ -134,7 +134,8 @@ def test_mfu_by_hand() -> None:
     assert row.mfu_6n == pytest.approx(6 * 7_635_802_100 * rate / 90e12, rel=1e-6)
     h, kv, ffn, layers, vocab = 3584, 512, 18944, 28, 152064
     matmul = layers * (h * (2 * h + 2 * kv) + 3 * h * ffn) + vocab * h
-    lora = 8 * layers * ((h + h + 2 * kv) + (h + h) + (h + 2 * ffn) + (ffn + h))
+    attention, mlp = 2 * (h + h) + 2 * (h + kv), 2 * (h + ffn) + (ffn + h)
+    lora = 8 * layers * (attention + mlp)  # ordinary mode: adapters on each layer by itself
     span = 200 + 30**2 / 200
     per_token = 4 * matmul + 6 * h * layers * span + 6 * lora
     assert row.mfu_lora == pytest.approx(per_token * rate / 90e12, rel=1e-6)

@@ -140,12 +140,11 @@ def test_no_cell_starts_a_formula(start: str) -> None:
 
 def test_csv_reads_back_with_its_numbers() -> None:
     head, *lines = csv.reader(io.StringIO(sheet_csv(demo().experiment)))
-    rows = [dict(zip(head, line, strict=True)) for line in lines if len(line) == len(head)]
+    rows = [dict(zip(head, line, strict=True)) for line in lines]
     assert [row["id"] for row in rows] == ["E0", "E1"]
     assert float(rows[0]["steady_step_seconds"]) == pytest.approx(0.8)
     assert rows[0]["peak_memory_bytes node-b"] == ""
     assert int(rows[1]["peak_memory_bytes node-b"]) == 700 << 20
-    assert lines[-1] == ["redactions: 0"]
 
 
 def leaky() -> Story:
@@ -179,11 +178,10 @@ def test_no_secret_leaves_the_console(form: export_module.Format, lang: str) -> 
     assert "redacted" in text
 
 
-def test_every_format_says_how_many_secrets_were_masked() -> None:
+def test_every_document_says_how_many_secrets_were_masked() -> None:
     experiment = leaky().experiment
     document = json.loads(rendered(experiment, "json"))
     assert document["redactions"] >= 3 * len(SECRETS)
-    assert sheet_csv(experiment).splitlines()[-1] != "redactions: 0"
     for form in ("md", "html"):
         assert "Secrets were masked in" in rendered(experiment, form)
 

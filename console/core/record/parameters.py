@@ -91,33 +91,35 @@ def adapters(
     settings: Settings,
     shapes: Architecture,
 ) -> Cell:
-    """Adapter parameters that one token meets: by the shapes, else as printed if the model is not cut."""
+    """Adapter parameters that one token meets.
+
+    By the shapes, which are Megatron's with its fused layers; ordinary mode puts adapters on unfused ones, so
+    there, and where the shapes have no such modules, as printed. A printed count says nothing of a model that
+    is cut, nor of the active part of one with experts.
+    """
     if settings.tuner == "full":
         return Cell.blank("everything is trained")
+    cut = config.tensor_parallel * config.pipeline_parallel > 1
+    printed = None if cut or shapes.moe is not None else _trainable(run, logs)
+    if printed is not None and config.mode == "swift":
+        return printed
     try:
         active = lora_parameters(shapes, settings.lora_rank, tuple(settings.target_modules)).active
     except InputError as error:
-        cut = config.tensor_parallel * config.pipeline_parallel > 1
-        printed = next(
-            (
-                (node, logs[node])
-                for node in (run.log_node, *run.nodes)
-                if node in logs and logs[node].log.parameters is not None
-            ),
-            None,
-        )
-        if cut or shapes.moe is not None or printed is None:
-            return Cell.blank(f"the adapters can't be counted: {error.what}: {error.why}")
-        node, logged = printed
-        counted = logged.log.parameters
-        assert counted is not None
-        return Cell.of(
-            counted.trainable, logged.source(node, counted, f"{counted.trainable:,} trainable, as printed")
-        )
+        return printed or Cell.blank(f"the adapters can't be counted: {error.what}: {error.why}")
     words = (
         f"{active:,} adapter parameters: rank {settings.lora_rank} on {', '.join(settings.target_modules)}"
     )
     return Cell.of(active, Source(words=words))
+
+
+def _trainable(run: RunView, logs: Mapping[str, LoggedRun]) -> Cell | None:
+    for node in (run.log_node, *run.nodes):
+        counted = logs[node].log.parameters if node in logs else None
+        if counted is not None:
+            words = f"{counted.trainable:,} trainable, as printed"
+            return Cell.of(counted.trainable, logs[node].source(node, counted, words))
+    return None
 
 
 def attention_span(run: RunView, logs: Mapping[str, LoggedRun], settings: Settings) -> Cell:
