@@ -52,6 +52,8 @@ def tell_trouble(error: OSError) -> int:
     """
     on_disk = error.errno in _DISK
     file = error.filename or ("standard output" if on_disk else None)
+    if on_disk and error.filename is None and sys.stdout is not None:
+        drop_output()  # what is buffered would fail once more, at the very end
     print(f"{error.strerror or error}" + (f": {file}" if file else ""), file=sys.stderr)
     print("  next: see that the folder exists, can be written and has room", file=sys.stderr)
     return LabError.exit_code if on_disk else InputError.exit_code
