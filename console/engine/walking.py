@@ -94,13 +94,17 @@ class Walk:
     async def _item(self, item: Item, walk_ends: float) -> None:
         """Attempts at one item until it passes, its box ends, or the decision is to leave it.
 
-        An attempt after which an earlier console had asked is over: it is decided upon, not made again.
+        An attempt after which an earlier console had asked is over: it is decided upon, not made again. One
+        that it had begun is made again with a new box, but the item has taken all the time since.
         """
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        began, before = loop.time(), 0.0
         view = self.recorder.experiment.items[item.id]
-        if (asked := self._asked(item)) is not None and view.started_at is not None:
-            began -= (asked.asked_at - view.started_at).total_seconds()
+        if view.started_at is not None:
+            if (asked := self._asked(item)) is not None:
+                began -= (asked.asked_at - view.started_at).total_seconds()
+            else:
+                before = (self.recorder.now() - view.started_at).total_seconds()
         item_ends = began + item.box_seconds
         while True:
             ends = min(item_ends, walk_ends)
@@ -135,7 +139,7 @@ class Walk:
                     at=self.recorder.now(),
                     item=item.id,
                     state=state,
-                    seconds=loop.time() - began,
+                    seconds=before + loop.time() - began,
                     reason=reason,
                     closes=closes,
                 )

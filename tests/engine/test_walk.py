@@ -168,6 +168,31 @@ async def test_interrupted_walk_goes_on_at_the_same_item(small_lab, tmp_path: Pa
     assert log.read_text() == "1\n"
 
 
+async def test_an_item_that_was_interrupted_took_all_its_time(small_lab, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    text = checklist(
+        ["bash", "-c", f"until [ -e {done} ]; do read -rt 0.05 <> <(:); done"], walk=900, box=600
+    )
+
+    def begun(lab: Any) -> Any:
+        return lab.recorder.experiment.items["item1"].started_at
+
+    async with small_lab(text) as lab:
+        task = asyncio.create_task(walk_of(lab).walk())
+        await until(lambda: begun(lab) and (lab.recorder.now() - begun(lab)).total_seconds() > 1, "a second")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    done.touch()
+    async with small_lab(text) as lab:
+        await walk_of(lab).walk()
+        first, _ = events_of(lab, ev.ItemStarted)
+        (end,) = events_of(lab, ev.ItemEnded)
+        took = (end.at - first.at).total_seconds()
+        assert took > 1
+        assert lab.recorder.experiment.items["item1"].seconds == pytest.approx(took, abs=0.2)
+
+
 async def left_open(small_lab: Any, text: str) -> ev.DecisionAsked:
     """The decision that a console left open when it ended."""
     async with small_lab(text) as lab:
