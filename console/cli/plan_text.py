@@ -57,6 +57,8 @@ def _configuration(config: dict[str, Any]) -> Iterator[str]:
         memory, step = paper["memory_bytes"], paper["step_seconds"]
         yield f"  paper: {_banded(memory, GIB, 1)} GiB, {_banded(step, 1, 2)} s/it"
         yield f"    {paper['fit']}: {paper['fit_reason']}"
+        if len(config["nodes"]) > 1:
+            yield "    arithmetic alone: traffic between nodes and the pipeline's bubble come on top"
     yield f"  time: {_run_time(config['time'])}"
     for node in config["nodes"]:
         mark = " (its log is shown)" if node["shows_log"] else ""

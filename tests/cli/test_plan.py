@@ -73,6 +73,13 @@ def test_what_is_not_known_of_the_time_is_said() -> None:
     assert "whether it fits the window of 4.0 h can't be told" in said
 
 
+def test_the_paper_says_what_it_leaves_out_where_nodes_talk() -> None:
+    """Else E2 seems to take half of the step time of E0."""
+    words = "traffic between nodes and the pipeline's bubble come on top"
+    assert words not in plan("spark-pair", "--only", "E0")
+    assert words in plan("spark-pair", "--only", "E2")
+
+
 def test_places_not_filled_in_are_named_until_they_are(tmp_path: Path) -> None:
     assert "warning: not filled in yet: line 8: ssh: {alias: spark-a}" in plan("spark-pair")
     own = tmp_path / "own.yaml"
