@@ -93,7 +93,9 @@ def check_fit(config: Configuration, settings: Settings) -> int:
 
 
 def kept_by(mode: Mode, settings: Settings) -> Settings:
-    """The settings with the nearest that the mode can keep, for runs whose figures nobody uses."""
+    """The settings with the nearest that the mode can keep; others ms-swift 4.6 refuses there, or takes for
+    another value without a word.
+    """
     if mode == "swift":
         return settings.model_copy(update={"recompute": "full"} if settings.recompute == "selective" else {})
     epochs = settings.epochs
@@ -106,24 +108,23 @@ def kept_by(mode: Mode, settings: Settings) -> Settings:
 
 
 def _check_mode(config: Configuration, settings: Settings) -> None:
-    """Settings that ms-swift 4.6 refuses in that mode, or takes for another value without a word."""
-    if config.mode == "swift":
-        if settings.recompute == "selective":
-            raise InputError(
-                f"{config.id}: recompute selective is not to be had in ordinary mode",
-                why="swift sft recomputes whole layers or nothing",
-                next_step="give full or none",
-            )
-        return
-    if settings.epochs is not None and not settings.epochs.is_integer():
+    """Raises `InputError` for a setting that ms-swift 4.6 would not keep in that mode."""
+    kept = kept_by(config.mode, settings)
+    if kept.recompute != settings.recompute:
+        raise InputError(
+            f"{config.id}: recompute {settings.recompute} is not to be had in ordinary mode",
+            why="swift sft recomputes whole layers or nothing",
+            next_step="give full or none",
+        )
+    if kept.epochs != settings.epochs:
         raise InputError(
             f"{config.id}: {settings.epochs:g} epochs can't be trained in Megatron mode",
             why="megatron sft takes whole epochs only",
             next_step="give whole epochs, or max_steps instead",
         )
-    if settings.dtype == "float32":
+    if kept.dtype != settings.dtype:
         raise InputError(
-            f"{config.id}: float32 can't be trained in Megatron mode",
+            f"{config.id}: {settings.dtype} can't be trained in Megatron mode",
             why="megatron sft turns it into float16",
             next_step="give bfloat16 or float16",
         )

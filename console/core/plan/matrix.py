@@ -46,7 +46,7 @@ class Settings(Part):
     target_modules: list[str] = ["all-linear"]
     dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
     max_length: Integer = Field(default=2048, ge=8)
-    epochs: Number | None = Field(default=None, gt=0)
+    epochs: Number | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_steps: Integer | None = Field(default=None, ge=1)
     micro_batch: Integer = Field(default=1, ge=1)
     """Samples of one forward pass on one data-parallel rank."""
