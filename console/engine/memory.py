@@ -10,7 +10,7 @@ from console.core.ledger.of_lab import device_of
 from console.core.plan.custody import Sample
 from console.core.plan.profile import Profile
 from console.core.reading.trainlog import TrainLog
-from console.core.record.computers import computer_of
+from console.core.record.computers import TOGETHER, computer_of
 from console.core.record.figures import Source
 from console.core.record.rows import PeakMemory
 from console.core.record.views import RunView
@@ -64,7 +64,7 @@ def _of_node(recorder: Recorder, run: RunView, node: str, log: TrainLog | None) 
     if seen.driver_bytes is not None:
         words = "driver's figure for the run's processes"
         if not seen.told_apart and _beside(recorder, run, node):
-            words += " of all nodes together (one computer)"
+            words += f" {TOGETHER}"
         source = _sampled(node, words, seen.readings)
         return PeakMemory(size_bytes=seen.driver_bytes, source=source)
     framework = _framework(run, node, log)

@@ -6,13 +6,11 @@ from console.core.errors import InputError
 from console.core.ledger.classic import classic_account
 from console.core.ledger.flops import lora_parameters
 from console.core.ledger.of_lab import architecture_of
+from console.core.record.computers import TOGETHER
 from console.core.record.experiment import Experiment
 from console.core.record.figures import Row
 from console.core.record.gaps import ended_well, rows_in_order
 from console.report.margins import ALIKE, resolution, scatter
-
-TOGETHER = "all nodes together"
-"""In the words of a peak that holds the run's processes of every node, which readings didn't tell apart."""
 
 
 @dataclass(frozen=True, slots=True)

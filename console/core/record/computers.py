@@ -4,6 +4,9 @@ from collections.abc import Collection
 
 from console.core.record.experiment import Experiment
 
+TOGETHER = "of all nodes together (one computer)"
+"""Ends the words of a peak that holds a run's processes on all its nodes: readings didn't tell them apart."""
+
 
 def computer_of(experiment: Experiment, node: str) -> str:
     """What tells the node's computer from others; the nodes of an embedded lab are all of the console's.
