@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.borrowed_lab import profile_with, serving
-from support.docker_engine import Standin, free_port
-from support.processes import end_processes_of
+from support.borrowed_lab import profile_with, quick_standins, serving
+from support.docker_engine import Standin
 from support.window import healthy
 from typer.testing import CliRunner
 
@@ -20,7 +19,6 @@ from console.cli.kept import experiments_folder, folder_to_open, folder_to_stop_
 from console.cli.main import app
 from console.core.errors import InputError
 from console.core.record.events import ServiceChanged
-from console.engine import returning
 from console.engine.crew import assembled
 from console.engine.opening import open_recorder
 from console.journal.journal import FILE
@@ -208,13 +206,7 @@ def test_a_mistyped_folder_is_refused_and_not_made(profile: Path, tmp_path: Path
 
 @pytest.fixture
 def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Standin]]:
-    monkeypatch.setattr(returning, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("console.nodes.service.calls._POLL_SECONDS", 0.1)
-    made = {node: Standin(node, free_port(), tmp_path / f"control-{node}") for node in ("node-a", "node-b")}
-    for standin in made.values():
-        standin.set(ready_seconds=0.5)
-    yield made
-    end_processes_of(tmp_path)
+    yield from quick_standins(tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("kept")

@@ -7,9 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.borrowed_lab import CHECKLIST, profile_with, serving
-from support.docker_engine import Standin, free_port
-from support.processes import end_processes_of
+from support.borrowed_lab import CHECKLIST, profile_with, quick_standins, serving
 from support.waiting import until
 from support.window import healthy
 
@@ -18,7 +16,6 @@ from console.core.plan.custody import ServiceTimes
 from console.core.plan.service import CommandService
 from console.core.record import events as ev
 from console.core.record.folding import fold
-from console.engine import returning
 from console.engine.returning import expected, history
 from console.journal import Journal, read_journal
 from console.nodes.agent.program.folder import Folder
@@ -26,13 +23,7 @@ from console.nodes.agent.program.folder import Folder
 
 @pytest.fixture
 def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(returning, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("console.nodes.service.calls._POLL_SECONDS", 0.1)
-    made = {node: Standin(node, free_port(), tmp_path / f"control-{node}") for node in ("node-a", "node-b")}
-    for standin in made.values():
-        standin.set(ready_seconds=0.5)
-    yield made
-    end_processes_of(tmp_path)
+    yield from quick_standins(tmp_path, monkeypatch)
 
 
 async def test_each_node_has_its_state_and_the_restore_its_length(small_lab, standins) -> None:

@@ -2,14 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import pytest
 
 from console.cli.files import shipped
 from console.core.record.events import JobStarted
+from console.engine import returning
 from console.engine.recorder import Recorder
-from support.docker_engine import Standin
+from support.docker_engine import Standin, free_port
 from support.local_node import LocalNode
+from support.processes import end_processes_of
 from support.waiting import until
 from support.window import ready
 
@@ -22,6 +26,17 @@ items:
 """
 _EMBEDDED = (shipped("profiles") / "embedded.yaml").read_text(encoding="utf-8")
 _NO_SERVICE, _INTERPRETER = "service:\n  kind: none\n", '"@console"'
+
+
+def quick_standins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Standin]]:
+    """A service for each node that is ready soon, looked at often; for a fixture, which ends them."""
+    monkeypatch.setattr(returning, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("console.nodes.service.calls._POLL_SECONDS", 0.1)
+    made = {node: Standin(node, free_port(), folder / f"control-{node}") for node in NODES}
+    for standin in made.values():
+        standin.set(ready_seconds=0.5)
+    yield made
+    end_processes_of(folder)
 
 
 def profile_with(standins: Mapping[str, Standin], *, trainer: Path | None = None, **more: object) -> str:
